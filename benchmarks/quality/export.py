@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Precision
 from benchmarks.quality.shared import Shared, of
-from loopwright.comparing.given import as_arrays
+from loopwright.comparing.case import as_arrays
 
 _OPSET = 20
 _IR_VERSION = 9

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopwright.comparing.given import Array
+from loopwright.comparing.case import Array
 from loopwright.model import Model
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shared:
-    """The folder of one case; a `loopwright.comparing.given.Given`.
+    """The folder of one case; a `loopwright.comparing.case.Case`.
 
     Attributes:
         case: Name of the case.

@@ -97,8 +97,8 @@ class Model:
         if isinstance(shapes, list):
             first, *others = shapes
             return {n: extent for n, extent in first.items() if all(each.get(n) == extent for each in others)}
-        given = shapes.fixed if isinstance(shapes, Portfolio) else shapes
-        return {name: operator.index(each) for name, each in given.items() if isinstance(each, SupportsIndex)}
+        extents = shapes.fixed if isinstance(shapes, Portfolio) else shapes
+        return {name: operator.index(each) for name, each in extents.items() if isinstance(each, SupportsIndex)}
 
     @property
     def portfolio(self) -> Portfolio | Extents:

@@ -80,7 +80,7 @@ def in_both_schemes(page: Page) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("names", [("job", "record"), pytest.param((), marks=pytest.mark.whole, id="all")])
+@pytest.mark.parametrize("names", [("job",), pytest.param((), marks=pytest.mark.whole, id="all")], ids=["one", "all"])
 def test_no_view_breaks_a_rule_or_outgrows_a_phone(
     fresh_page: Page,
     watched: Watched,

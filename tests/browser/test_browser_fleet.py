@@ -14,6 +14,7 @@ from tests.support.programs import product_relu
 from tests.support.service_client import ServiceClient
 
 
+@pytest.mark.whole
 def test_the_fleet_at_rest_and_at_work(page: Page, service: PlayedService, job: dict[str, Any]) -> None:
     page.goto(f"{service.url}/fleet")
     [worker] = service.items("/workers")

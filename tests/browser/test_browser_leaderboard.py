@@ -61,6 +61,7 @@ def test_only_what_is_seen_is_drawn(bests: Page, seeded_service: ServiceClient) 
     assert names(bests)[:5] == expected(seeded_service, sort="created")
 
 
+@pytest.mark.whole
 def test_sorting_is_the_services_and_the_addresss(bests: Page, seeded_service: ServiceClient) -> None:
     speedup = bests.get_by_role("columnheader", name="Speedup")
     speedup.get_by_role("button").click()
@@ -93,6 +94,7 @@ def test_a_link_leads_to_the_row(bests: Page, seeded_service: ServiceClient) -> 
     expect(drawn.filter(has_not=bests.get_by_role("link"))).to_have_count(0)
 
 
+@pytest.mark.whole
 def test_search_and_filters_narrow(bests: Page, seeded_service: ServiceClient) -> None:
     bests.get_by_role("textbox", name="Search").fill("softmax")
     expect(bests).to_have_url(re.compile("q=softmax"))

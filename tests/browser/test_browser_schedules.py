@@ -126,6 +126,7 @@ def test_rejected_contenders_are_listed_with_their_reasons(
     expect(listed.get_by_role("link", name="c" * 12)).to_have_attribute("href", f"/records/{record_id}")
 
 
+@pytest.mark.whole
 def test_machine_code_on_demand(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     [task] = job["tasks"]
     page.goto(f"{service.url}/records/{task['record_id']}")

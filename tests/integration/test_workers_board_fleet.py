@@ -41,6 +41,7 @@ def on_board(cluster: Cluster, served: ServedBoard) -> Offer:
     return wait_for("the board's offer", lambda: board_offer(controller))
 
 
+@pytest.mark.whole
 class TestBoardFleet(FleetContract):
     @pytest.fixture
     def fleet(self, on_board: Offer) -> Fleet:

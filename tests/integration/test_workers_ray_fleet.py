@@ -464,6 +464,7 @@ def test_with_all_actors_lost_there_is_no_device(offer: Offer, start: Start, los
         _submit_and_gather(fleet)
 
 
+@pytest.mark.whole
 def test_a_drained_fleet_ends_what_it_measures_and_begins_nothing(offer: Offer, spares: tuple[str, str]) -> None:
     measurer, _ = spares
     drained: set[str] = set()

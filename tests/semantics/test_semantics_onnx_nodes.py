@@ -13,7 +13,7 @@ from loopwright.errors import UnsupportedModel
 from tests.support import onnx_nodes
 from tests.support.onnx_nodes import Outcome
 
-SAMPLE = 16
+SAMPLE = 8
 """Operators of which one test runs in each round. They are drawn once: the seed is fixed."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 import torch
 from torch.nn import functional
 
@@ -108,6 +109,7 @@ def test_statistics_of_norms_and_of_nothing_agree() -> None:
         assert_agree({"all": norms}, (image,))
 
 
+@pytest.mark.whole
 def test_adaptive_maxima_of_unequal_parts_agree() -> None:
     def pools(x: torch.Tensor) -> object:
         return (
@@ -121,6 +123,7 @@ def test_adaptive_maxima_of_unequal_parts_agree() -> None:
     )
 
 
+@pytest.mark.whole
 def test_booleans_take_part_where_pytorch_lets_them() -> None:
     places = torch.tensor([[0, 1, 1, 0, 2, 2]] * 4)
     assert_agree(

@@ -2,7 +2,7 @@
 
 PYTHON -m loopwright.comparing.child SPECIFICATION
 
-The specification is JSON: ``{"module": of the engine's variants, "packages", "given": path of a file that
+The specification is JSON: ``{"module": of the engine's variants, "packages", "case": path of a file that
 `loopwright.comparing.files` reads, "threads", "variant" or null}``. The process answers with lines of JSON on standard
 output: first with an `Answer`, and then to each line of standard input. To ``choose`` it answers with the latencies of
 the variants, of which the fastest is timed from then on, and to ``sample`` with the seconds of a call. In between it
@@ -25,9 +25,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from loopwright.comparing.case import Case, NoForm, largest_error
 from loopwright.comparing.engines.engine import Prepare, Prepared, Variants
 from loopwright.comparing.files import Files
-from loopwright.comparing.given import Given, NotGiven, largest_error
 from loopwright.comparing.protocol import Answer, ComparedVariant, EngineChoice, Sample
 
 WARM_SECONDS = 0.05
@@ -41,16 +41,16 @@ _TRIES = 3
 
 def main() -> None:
     specification = json.loads(sys.argv[1])
-    serve(specification, Files.read(Path(specification["given"])))
+    serve(specification, Files.read(Path(specification["case"])))
 
 
-def serve(specification: dict[str, Any], given: Given) -> None:
+def serve(specification: dict[str, Any], case: Case) -> None:
     """Prepare an engine for a model, and answer the commands on standard input until it ends."""
     # What libraries print must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     only, threads = specification["variant"], specification["threads"]
-    answer, ready = prepare(specification["module"], specification["packages"], given, threads, only)
+    answer, ready = prepare(specification["module"], specification["packages"], case, threads, only)
     print(json.dumps(asdict(answer)), file=answers)
     gc.disable()
     chosen = next(iter(ready), "")
@@ -64,7 +64,7 @@ def serve(specification: dict[str, Any], given: Given) -> None:
 
 
 def prepare(
-    module: str, packages: list[str], given: Given, threads: int, only: str | None
+    module: str, packages: list[str], case: Case, threads: int, only: str | None
 ) -> tuple[Answer, dict[str, Prepared]]:
     """Compile the variants of an engine, or ``only`` one, and return what became of them with those that work."""
     warnings.simplefilter("ignore")
@@ -76,11 +76,11 @@ def prepare(
     except ImportError as error:
         return Answer(failures={"": _first_line(error)}, is_missing=True), ready
     try:
-        for name, compile_variant in variants(given, threads):
+        for name, compile_variant in variants(case, threads):
             if only is not None and name != only:
                 continue
             try:
-                answer.variants[name], ready[name] = _tried(compile_variant, given)
+                answer.variants[name], ready[name] = _tried(compile_variant, case)
             except Exception as error:
                 answer.failures[name] = _first_line(error)
     except Exception as error:
@@ -88,7 +88,7 @@ def prepare(
     return answer, ready
 
 
-def _tried(compile_variant: Prepare, given: Given) -> tuple[ComparedVariant, Prepared]:
+def _tried(compile_variant: Prepare, case: Case) -> tuple[ComparedVariant, Prepared]:
     """Compile a variant, and compare its outputs with what is expected.
 
     Raises:
@@ -98,9 +98,9 @@ def _tried(compile_variant: Prepare, given: Given) -> tuple[ComparedVariant, Pre
     prepared = compile_variant()
     prepared.call()
     seconds = time.perf_counter() - started
-    error = largest_error(prepared.outputs(), given.expected)
-    if not error <= given.tolerance:
-        raise ValueError(f"the output differs from the reference by {error:.1e}, more than {given.tolerance:.0e}")
+    error = largest_error(prepared.outputs(), case.expected)
+    if not error <= case.tolerance:
+        raise ValueError(f"the output differs from the reference by {error:.1e}, more than {case.tolerance:.0e}")
     return ComparedVariant(seconds, error, prepared.note), prepared
 
 
@@ -139,7 +139,7 @@ def peak_mb() -> float:
 
 
 def _first_line(error: BaseException) -> str:
-    if isinstance(error, NotGiven):
+    if isinstance(error, NoForm):
         return str(error)
     text = str(error).strip() or type(error).__name__
     return f"{type(error).__name__}: {text.splitlines()[0]}"[:300]

@@ -99,7 +99,7 @@ def _started(
     specification = {
         "module": engine.module,
         "packages": engine.packages,
-        "given": str(files.folder),
+        "case": str(files.folder),
         "threads": count,
         "variant": result.choice.variant if result.choice else None,
     }

@@ -17,18 +17,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from loopwright.comparing.given import Array, NotGiven
+from loopwright.comparing.case import Array, NoForm
 from loopwright.model import Model
 
 Form = Literal["pt2", "onnx", "tvm"]
 """What the model was: a program of PyTorch, an ONNX file, or a module of TVM."""
 
-_DESCRIPTION = "given.json"
+_DESCRIPTION = "case.json"
 
 
 @dataclass(frozen=True)
 class Files:
-    """A `Given`, by the folder that holds it.
+    """A `Case`, by the folder that holds it.
 
     Attributes:
         model: The model's file, with the options to compile it with.
@@ -73,7 +73,7 @@ class Files:
     @property
     def graphs(self) -> Mapping[str, Path]:
         if self.onnx is None:
-            raise NotGiven(self.without_onnx)
+            raise NoForm(self.without_onnx)
         return {"ONNX": self.onnx}
 
     def torch_module(self) -> Any:
@@ -101,7 +101,7 @@ class Files:
     @cached_property
     def _exported(self) -> Any:
         if self.form != "pt2":
-            raise NotGiven("this model is not a PyTorch program; compare a torch.nn.Module or a .pt2 file")
+            raise NoForm("this model is not a PyTorch program; compare a torch.nn.Module or a .pt2 file")
         return importlib.import_module("torch").export.load(self.model.model)
 
 

@@ -12,7 +12,7 @@ class ComparedVariant:
 
     Attributes:
         seconds: Time to compile it, up to the end of the first call.
-        error: See `loopwright.comparing.given.largest_error`.
+        error: See `loopwright.comparing.case.largest_error`.
     """
 
     seconds: float

@@ -15,9 +15,9 @@ from loopwright.applying import apply as applying
 from loopwright.applying.lookup import LookedUp
 from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.weights.parameters import attach
+from loopwright.comparing.case import Array, as_arrays
 from loopwright.comparing.engines.tuned import as_arrays as tvm_arrays
 from loopwright.comparing.files import Files, Form, written_onnx
-from loopwright.comparing.given import Array, as_arrays
 from loopwright.frontends import onnx, to_program, torch, tvm_module, tvmscript
 from loopwright.frontends.precision import TOLERANCE, precision
 from loopwright.frontends.torch.values import flattened

@@ -31,8 +31,8 @@ class Program:
         """
         from loopwright.codegen.program.lowering import bind_shapes
 
-        given = {name: extent for name, extent in shape.items() if name not in self.bound}
-        return replace(self, module=bind_shapes(self.module, given))
+        extents = {name: extent for name, extent in shape.items() if name not in self.bound}
+        return replace(self, module=bind_shapes(self.module, extents))
 
 
 def detach(mod: Any, reference: Reference | None = None) -> Program:

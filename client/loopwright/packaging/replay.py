@@ -22,7 +22,7 @@ import tvm_ffi
 from loopwright.codegen import arrays
 from loopwright.codegen.arrays import DRAWS, Array, numpy_dtype
 from loopwright.codegen.host import lock as host_lock
-from loopwright.comparing.given import largest_error
+from loopwright.comparing.case import largest_error
 from loopwright.packaging import runtime
 from loopwright.packaging.load import PackagedModel
 from loopwright.packaging.manifest import NAME, Check, Manifest
@@ -69,10 +69,10 @@ def whole(folder: Path, manifest: Manifest, model: PackagedModel, rounds: int) -
     with np.load(folder / "example.npz") as example:
         inputs = [example[f"input_{n}"] for n in range(len(manifest.inputs))]
         expected = [example[f"expected_{n}"] for n in range(len(example.files) - len(inputs))]
-    given = [runtime.tensor(value, spec.dtype) for value, spec in zip(inputs, manifest.inputs, strict=True)]
+    arguments = [runtime.tensor(value, spec.dtype) for value, spec in zip(inputs, manifest.inputs, strict=True)]
     found = Replayed(MODEL)
     try:
-        found.error = largest_error([_plain(each) for each in _leaves(model.run(*given))], expected)
+        found.error = largest_error([_plain(each) for each in _leaves(model.run(*arguments))], expected)
     except ValueError as error:
         found.wrong = str(error)
         return found
@@ -81,12 +81,12 @@ def whole(folder: Path, manifest: Manifest, model: PackagedModel, rounds: int) -
             f"an output differs from that of {manifest.example.reference} by {found.error:.1e} of its largest value"
         )
         return found
-    number = _number(lambda: model.run(*given))
+    number = _number(lambda: model.run(*arguments))
     for _ in range(rounds):
         with host_lock.quiet():
             started = time.perf_counter()
             for _ in range(number):
-                model.run(*given)
+                model.run(*arguments)
             found.run_secs.append((time.perf_counter() - started) / number)
     return found
 
@@ -115,13 +115,13 @@ def function(library: Any, name: str, check: Check, rounds: int) -> Replayed:
         check.tuned: (_packed(library, check, arguments), found.run_secs),
         check.reference: (arguments, found.unscheduled_secs),
     }
-    once = {program: runtime.seconds(library, program, given, 1) for program, (given, _) in programs.items()}
+    once = {program: runtime.seconds(library, program, arguments, 1) for program, (arguments, _) in programs.items()}
     longest = sum(max(SAMPLE_SECONDS, seconds) for seconds in once.values())
     for _ in range(max(MIN_ROUNDS, min(rounds, int(FUNCTION_SECONDS / longest)))):
         with host_lock.quiet():
-            for program, (given, samples) in programs.items():
+            for program, (arguments, samples) in programs.items():
                 number = max(1, round(SAMPLE_SECONDS / max(once[program], 1e-8)))
-                samples.append(runtime.seconds(library, program, given, number))
+                samples.append(runtime.seconds(library, program, arguments, number))
     return found
 
 

@@ -50,6 +50,7 @@ def test_waiting_draws_one_table_that_ends_with_the_result(notebook: NotebookNod
     assert "certified" in drawn
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("code", "words"), HELD.items())
 def test_what_is_held_is_shown_as_a_table(notebook: NotebookNode, code: str, words: str) -> None:
     shown = html(notebook, code)

@@ -36,6 +36,7 @@ def model(client: Client) -> Job:
     return tuned(client.submit(PERCEPTRON, max_trials=16, name="perceptron"))
 
 
+@pytest.mark.whole
 def test_bests_are_certified_timed_as_one_model_and_compiled(client: Client, model: Job) -> None:
     assert any(task.speedup is not None and task.speedup > 1 for task in model.tasks)
     for task in model.tasks:

@@ -135,6 +135,7 @@ def test_a_job_in_the_background_is_used_when_it_has_ended(client: Client) -> No
     assert loopwright.torch.outcomes()[0].state == "compiled"
 
 
+@pytest.mark.whole
 def test_nothing_is_submitted_if_it_should_not_and_refresh_finds_what_came_later(client: Client) -> None:
     model, other, x = Layer(width=28), Layer(width=30), torch.randn(4, 28)
     callable_ = compiled(model, client, tune="never")

@@ -34,6 +34,7 @@ def children() -> Iterator[list[WarmChild]]:
         child.close()
 
 
+@pytest.mark.whole
 class TestWalledSearch(SearchContract):
     @pytest.fixture
     def opens(self, children: list[WarmChild]) -> Iterator[Opens]:

@@ -67,6 +67,7 @@ def test_same_number_makes_the_same_input(seeds: Seeds) -> None:
     ]
 
 
+@pytest.mark.whole
 def test_every_line_of_the_log_is_an_object_with_the_id_of_its_request(api: Watched) -> None:
     assert api.api.http.get("/api/v1/jobs", headers={"X-Request-Id": "from-a-proxy"}).status_code == 200
 

@@ -14,9 +14,9 @@ from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Kind
 from benchmarks.quality.shared import Shared, of
 from loopwright import frontends
+from loopwright.comparing.case import as_arrays
 from loopwright.comparing.child import choose, prepare
 from loopwright.comparing.engines import PYTORCH
-from loopwright.comparing.given import as_arrays
 from loopwright.model import Model
 
 ONE_A_FAMILY = {case.family: case for case in CASES.values() if case.kind is Kind.OPERATOR}.values()

@@ -18,10 +18,10 @@ from loopwright import Comparison, UnsupportedModel, schemas
 from loopwright.applying.lookup import LookedUp, lower
 from loopwright.codegen.target import target_from
 from loopwright.comparing import compare, engines, writing
+from loopwright.comparing.case import NoForm, largest_error
 from loopwright.comparing.child import prepare
 from loopwright.comparing.engines import OPENVINO, OURS, PYTORCH, RIVALS, EngineInfo
 from loopwright.comparing.files import Files
-from loopwright.comparing.given import NotGiven, largest_error
 from loopwright.frontends.program import Program
 from loopwright.frontends.tvmscript import module_from_script
 from loopwright.model import Model
@@ -89,7 +89,7 @@ def test_a_model_of_tvm_is_called_with_inputs_that_are_drawn(tmp_path: Path) -> 
     assert all(np.isfinite(array).all() for array in complete.expected)
     again = writing.complete(files, looked_up)
     assert all(map(np.array_equal, again.inputs, complete.inputs))
-    with pytest.raises(NotGiven, match="PyTorch"):
+    with pytest.raises(NoForm, match="PyTorch"):
         complete.torch_module()
     answer, _ = prepare(RIVALS["ort"].module, ["onnxruntime"], complete, 1, None)
     assert "compare its .onnx file" in answer.failures[""]
@@ -127,7 +127,7 @@ def test_onnx_is_said_to_be_missing_where_it_cannot_be_written(tmp_path: Path, m
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxscript" else find(name))
     files = written(tmp_path)
-    with pytest.raises(NotGiven, match="onnxscript"):
+    with pytest.raises(NoForm, match="onnxscript"):
         _ = files.graphs
 
 

@@ -138,6 +138,7 @@ def test_it_runs_with_the_runtime_alone(package: Path) -> None:
     np.testing.assert_allclose(json.loads(values), expected.ravel(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.whole
 def test_it_takes_tensors_of_any_kind_and_returns_the_same(package: Path) -> None:
     model = loopwright.load(package)
     with torch.no_grad():

@@ -146,6 +146,7 @@ def test_what_is_partly_known_serves_its_own_extent(service: FakeService, client
     assert "n=16: untuned" in str(client.last_report)
 
 
+@pytest.mark.whole
 def test_a_portfolio_is_submitted_as_its_buckets(service: FakeService, client: loopwright.Client) -> None:
     service.on("POST", "/api/v1/jobs", job_json())
     program = exported(Perceptron(), 4, 16)

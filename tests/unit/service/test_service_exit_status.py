@@ -89,7 +89,8 @@ def test_a_data_directory_that_cannot_be_made(tmp_path: Path, role: str) -> None
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
 
 
-@pytest.mark.parametrize("role", [pytest.param("serve", marks=pytest.mark.whole), "api"])
+@pytest.mark.whole
+@pytest.mark.parametrize("role", ["serve", "api"])
 def test_a_database_of_a_newer_version(tmp_path: Path, role: str) -> None:
     migrate.upgrade(Settings(data_dir=tmp_path).database)
     with sqlite3.connect(tmp_path / "loopwright.db") as connection:

@@ -156,7 +156,7 @@ def _max_pool(builder: Any, call: Any) -> Any:
         return _usual(builder, call)
     reduce, axes = reducer(larger, -1), [layout.index(letter) for letter in layout if letter not in "NC"]
     sizes, strides, dilation = (
-        [int(each) for each in given] for given in (attrs.pool_size, attrs.strides, attrs.dilation)
+        [int(each) for each in attribute] for attribute in (attrs.pool_size, attrs.strides, attrs.dilation)
     )
     padding = [int(each) for each in attrs.padding]
 

@@ -133,8 +133,8 @@ def _extents(var: GlobalVar, func: tvm.tirx.PrimFunc, call: tvm.ir.Call) -> Exte
         )
     values: dict[str, int] = {}
     for param, ty in zip(func.params, types, strict=True):
-        given = getattr(getattr(ty, "shape", None), "values", None) or ()
-        for extent, value in zip(buffer_shape(param), given, strict=False):
+        extents = getattr(getattr(ty, "shape", None), "values", None) or ()
+        for extent, value in zip(buffer_shape(param), extents, strict=False):
             if not isinstance(extent, tvm.ir.Var) or not isinstance(value, tvm.tirx.IntImm):
                 continue
             if values.setdefault(str(extent.name), int(value)) != int(value):

@@ -7,20 +7,20 @@ from typing import Any
 
 import torch
 
+from loopwright.comparing.case import Case, as_arrays
 from loopwright.comparing.engines.engine import Prepare, Prepared
-from loopwright.comparing.given import Given, as_arrays
 
 
-def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
+def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
     torch.set_num_threads(threads)
-    yield "contiguous", lambda: _prepared(given, torch.contiguous_format)
-    if takes_an_image(given):
-        yield "channels_last", lambda: _prepared(given, torch.channels_last)
+    yield "contiguous", lambda: _prepared(case, torch.contiguous_format)
+    if takes_an_image(case):
+        yield "channels_last", lambda: _prepared(case, torch.channels_last)
 
 
-def _prepared(given: Given, memory_format: torch.memory_format) -> Prepared:
-    module = given.torch_module().to(memory_format=memory_format)
-    inputs, named = formatted(given.torch_inputs(), memory_format)
+def _prepared(case: Case, memory_format: torch.memory_format) -> Prepared:
+    module = case.torch_module().to(memory_format=memory_format)
+    inputs, named = formatted(case.torch_inputs(), memory_format)
 
     def call() -> Any:
         with torch.inference_mode():
@@ -29,9 +29,9 @@ def _prepared(given: Given, memory_format: torch.memory_format) -> Prepared:
     return Prepared(call, lambda: as_arrays(call()))
 
 
-def takes_an_image(given: Given) -> bool:
+def takes_an_image(case: Case) -> bool:
     """Return whether the model has one input of four axes; several of them are attention's."""
-    return [array.ndim for array in given.inputs] == [4]
+    return [array.ndim for array in case.inputs] == [4]
 
 
 def formatted(inputs: Any, memory_format: torch.memory_format) -> Any:

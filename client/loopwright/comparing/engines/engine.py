@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from loopwright.comparing.given import Array, Given
+from loopwright.comparing.case import Array, Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +26,5 @@ class Prepared:
 Prepare = Callable[[], Prepared]
 """Compiles a model with one choice of settings. Raises whatever the engine raises if it cannot."""
 
-Variants = Callable[[Given, int], Iterator[tuple[str, Prepare]]]
+Variants = Callable[[Case, int], Iterator[tuple[str, Prepare]]]
 """Yields an engine's settings by their names, for a model and a number of threads. The fastest of them counts."""

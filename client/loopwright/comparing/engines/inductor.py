@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from loopwright.comparing.case import Case, as_arrays
 from loopwright.comparing.engines.eager import formatted, takes_an_image
 from loopwright.comparing.engines.engine import Prepare, Prepared
-from loopwright.comparing.given import Given, as_arrays
 
 SETTINGS: dict[str, dict[str, bool]] = {
     "freezing": {"freezing": True},
@@ -20,19 +20,19 @@ SETTINGS: dict[str, dict[str, bool]] = {
 """All with ``freezing``, which makes weights constants."""
 
 
-def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
+def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
     torch.set_num_threads(threads)
     for name, options in SETTINGS.items():
-        yield name, partial(_prepared, given, options, torch.contiguous_format)
-    if takes_an_image(given):
+        yield name, partial(_prepared, case, options, torch.contiguous_format)
+    if takes_an_image(case):
         options = SETTINGS["max_autotune"]
-        yield "max_autotune, channels_last", partial(_prepared, given, options, torch.channels_last)
+        yield "max_autotune, channels_last", partial(_prepared, case, options, torch.channels_last)
 
 
-def _prepared(given: Given, options: dict[str, bool], memory_format: torch.memory_format) -> Prepared:
+def _prepared(case: Case, options: dict[str, bool], memory_format: torch.memory_format) -> Prepared:
     torch._dynamo.reset()
-    module = given.torch_module().to(memory_format=memory_format)
-    inputs, named = formatted(given.torch_inputs(), memory_format)
+    module = case.torch_module().to(memory_format=memory_format)
+    inputs, named = formatted(case.torch_inputs(), memory_format)
     compiled = torch.compile(module)
 
     def call() -> Any:

@@ -11,32 +11,32 @@ from typing import Any
 import numpy as np
 import openvino
 
+from loopwright.comparing.case import Array, Case, NoForm
 from loopwright.comparing.engines.engine import Prepare, Prepared
-from loopwright.comparing.given import Array, Given, NotGiven
 
 _PRECISION = {"f64": "f32", "f32": "f32", "f16": "f16", "bf16": "bf16", "int8": "f32"}
 """Of what a model leaves to the engine: without a hint, OpenVINO computes f32 graphs in bf16 where it can."""
 
 
-def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
+def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
     try:
-        module: Any = given.torch_module()
-    except NotGiven:
+        module: Any = case.torch_module()
+    except NoForm:
         module = None
     try:
-        graphs = given.graphs
-    except NotGiven:
+        graphs = case.graphs
+    except NoForm:
         if module is None:
             raise
         graphs = {}
     for name, path in graphs.items():
-        yield name, partial(_prepared, given, threads, str(path))
+        yield name, partial(_prepared, case, threads, str(path))
     if module is not None:
-        yield "PyTorch", lambda: _prepared(given, threads, _converted(given, module))
+        yield "PyTorch", lambda: _prepared(case, threads, _converted(case, module))
 
 
-def _converted(given: Given, module: Any) -> Any:
-    inputs, named = given.torch_inputs()
+def _converted(case: Case, module: Any) -> Any:
+    inputs, named = case.torch_inputs()
     with _root_logger_kept():
         if named:
             return openvino.convert_model(module, example_input={**named})
@@ -55,15 +55,15 @@ def _root_logger_kept() -> Iterator[None]:
         root.filters, root.handlers = filters, handlers
 
 
-def _prepared(given: Given, threads: int, model: Any) -> Prepared:
+def _prepared(case: Case, threads: int, model: Any) -> Prepared:
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": _PRECISION[given.precision],
+        "INFERENCE_PRECISION_HINT": _PRECISION[case.precision],
     }
     compiled = openvino.Core().compile_model(model, "CPU", settings)
     request = compiled.create_infer_request()
-    tensors = [_tensor(array, port) for array, port in zip(given.inputs, compiled.inputs, strict=True)]
+    tensors = [_tensor(array, port) for array, port in zip(case.inputs, compiled.inputs, strict=True)]
     for port, tensor in zip(compiled.inputs, tensors, strict=True):
         request.set_tensor(port, tensor)
 

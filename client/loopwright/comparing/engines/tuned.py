@@ -6,30 +6,30 @@ from collections.abc import Iterator
 from typing import Any
 
 import loopwright
+from loopwright.comparing.case import Array, Case
 from loopwright.comparing.engines.engine import Prepare, Prepared
-from loopwright.comparing.given import Array, Given
 
 
-def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
+def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
     """Yield the one way: the number of threads is for `Client.compile` to choose."""
-    yield "compile", lambda: _prepared(given)
+    yield "compile", lambda: _prepared(case)
 
 
-def _prepared(given: Given) -> Prepared:
+def _prepared(case: Case) -> Prepared:
     with loopwright.Client() as client:
-        model, target = given.program()
+        model, target = case.program()
         compiled = client.compile(model, target, verify=False)
         report = client.last_report
     assert report is not None
-    return on_virtual_machine(compiled, given, f"{len(report.hits)} of {len(report.functions)} functions tuned")
+    return on_virtual_machine(compiled, case, f"{len(report.hits)} of {len(report.functions)} functions tuned")
 
 
-def on_virtual_machine(compiled: Any, given: Given, note: str) -> Prepared:
+def on_virtual_machine(compiled: Any, case: Case, note: str) -> Prepared:
     """Return a compiled Relax module, on inputs that were copied to memory as TVM wants it."""
     import tvm
     from tvm import relax
 
-    inputs = given.tvm_inputs()
+    inputs = case.tvm_inputs()
     main = relax.VirtualMachine(compiled, tvm.cpu())["main"]
 
     def call() -> Any:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import loopwright
+from loopwright.comparing.case import Case
 from loopwright.comparing.engines.engine import Prepare, Prepared
 from loopwright.comparing.engines.tuned import on_virtual_machine
-from loopwright.comparing.given import Given
 
 
-def variants(given: Given, threads: int) -> Iterator[tuple[str, Prepare]]:
-    yield "default", lambda: _prepared(given)
+def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
+    yield "default", lambda: _prepared(case)
 
 
-def _prepared(given: Given) -> Prepared:
+def _prepared(case: Case) -> Prepared:
     with loopwright.Client() as client:
-        model, target = given.program()
+        model, target = case.program()
         looked_up = client.look_up(model, target)
     from loopwright.applying import apply as applying
 
-    return on_virtual_machine(applying.build(looked_up.module, looked_up.target), given, "no function tuned")
+    return on_virtual_machine(applying.build(looked_up.module, looked_up.target), case, "no function tuned")

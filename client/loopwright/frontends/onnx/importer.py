@@ -243,11 +243,11 @@ def _computed(node: Node) -> Any:
     Such are shapes that a model computes: TVM takes them as constants only.
     """
     known = [None if each is None else constant(each) for each in node.inputs]
-    given = [value for value in known if value is not None]
-    if not given or any(value is None for value, each in zip(known, node.inputs, strict=True) if each is not None):
+    present = [value for value in known if value is not None]
+    if not present or any(value is None for value, each in zip(known, node.inputs, strict=True) if each is not None):
         return None
     attributes = {name: value for name, value in node.attributes.items() if name != "tvm_custom"}
-    if node.outputs > 1 or sum(value.size for value in given) > _FEW or "body" in attributes:
+    if node.outputs > 1 or sum(value.size for value in present) > _FEW or "body" in attributes:
         return None
     names = ["" if value is None else f"x{place}" for place, value in enumerate(known)]
     single = onnx.helper.make_node(node.operator, names, ["y"], **attributes)

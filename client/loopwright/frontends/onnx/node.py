@@ -27,8 +27,8 @@ class Node:
 
     def as_usual(self, *inputs: Any, **attributes: Any) -> Any:
         """Return TVM's translation, for other inputs and attributes where they are given."""
-        given = type(self.inputs)(inputs) if inputs else self.inputs
-        return self.usual(given, {**self.attributes, **attributes})
+        arguments = type(self.inputs)(inputs) if inputs else self.inputs
+        return self.usual(arguments, {**self.attributes, **attributes})
 
     def of(self, *inputs: Any) -> Node:
         """Return the node with other inputs."""

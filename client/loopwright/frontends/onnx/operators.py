@@ -111,20 +111,20 @@ def _one_hot(node: Node) -> Any:
 def _scatter(node: Node) -> Any:
     """Convert Scatter and ScatterElements, to ScatterND: TVM's misplaces the elements of fewer indices than data."""
     data, indices, updates = node.inputs[:3]
-    shape, given = extents(data), extents(indices)
+    shape, grid_shape = extents(data), extents(indices)
     axis = node.attributes.get("axis", 0) % len(shape)
-    if all(extent == own for place, (extent, own) in enumerate(zip(given, shape, strict=True)) if place != axis):
+    if all(extent == own for place, (extent, own) in enumerate(zip(grid_shape, shape, strict=True)) if place != axis):
         if node.operator == "ScatterElements":
             return node.as_usual()
         return node.importer._convert_operator("ScatterElements", node.inputs, node.attributes, 11)
     wide = node.emit(relax.op.astype(indices, "int64"))
-    flat = node.emit(relax.op.reshape(wide, [math.prod(given), 1]))
-    grid = np.indices(given).reshape(len(given), -1).T
+    flat = node.emit(relax.op.reshape(wide, [math.prod(grid_shape), 1]))
+    grid = np.indices(grid_shape).reshape(len(grid_shape), -1).T
     before, behind = (
         [relax.const(part, "int64")] if part.size else [] for part in (grid[:, :axis], grid[:, axis + 1 :])
     )
     places = node.emit(relax.op.concat([*before, flat, *behind], 1))
-    flat_updates = node.emit(relax.op.reshape(updates, [math.prod(given)]))
+    flat_updates = node.emit(relax.op.reshape(updates, [math.prod(grid_shape)]))
     inputs = type(node.inputs)([data, places, flat_updates])
     return node.importer._convert_operator("ScatterND", inputs, node.attributes, max(node.opset, 11))
 
@@ -219,7 +219,7 @@ def _fourier(node: Node) -> Any:
     if node.opset < 20:
         axis = node.attributes.get("axis", 1)
     else:
-        axis = -2 if (given := node.constant(2)) is None else int(given.item())
+        axis = -2 if (value := node.constant(2)) is None else int(value.item())
     rank = len(data.ty.shape)
     axis %= rank
     size = extents(data)[axis] if length is None else int(length.item())
@@ -234,25 +234,25 @@ def transform(node: Node, data: Any, size: int, *, is_inverse: bool = False, is_
 
     The last axis has the real and the imaginary part, or the real one only.
     """
-    *outer, given, parts = extents(data)
+    *outer, length, parts = extents(data)
     bins = size // 2 + 1 if is_onesided else size
-    taken = np.arange(min(given, size))
+    taken = np.arange(min(length, size))
     angle = 2 * np.pi * np.outer(taken, np.arange(bins)) / size * (1 if is_inverse else -1)
     wave = np.exp(1j * angle) / (size if is_inverse else 1)
-    matrix = np.zeros((given, parts, bins, 2))
+    matrix = np.zeros((length, parts, bins, 2))
     matrix[taken, 0] = np.stack([wave.real, wave.imag], -1)
     if parts == 2:
         matrix[taken, 1] = np.stack([-wave.imag, wave.real], -1)
-    flat = node.emit(relax.op.reshape(data, [*outer, given * parts]))
-    weights = relax.const(matrix.reshape(given * parts, bins * 2), str(data.ty.dtype))
+    flat = node.emit(relax.op.reshape(data, [*outer, length * parts]))
+    weights = relax.const(matrix.reshape(length * parts, bins * 2), str(data.ty.dtype))
     return node.emit(relax.op.reshape(product(node, flat, weights), [*outer, bins, 2]))
 
 
 def _short_time_fourier(node: Node) -> Any:
     """Windows of the signal, each transformed."""
     signal, window = node.inputs[0], node.inputs[2]
-    step, given = int(node.constant(1).item()), node.constant(3)
-    length = int(given.item()) if given is not None else extents(window)[0]
+    step, window_length = int(node.constant(1).item()), node.constant(3)
+    length = int(window_length.item()) if window_length is not None else extents(window)[0]
     batch, samples, *parts = [*extents(signal), 1][:3]
     frames = 1 + (samples - length) // step
     places = np.arange(frames)[:, None] * step + np.arange(length)

@@ -44,35 +44,35 @@ _Cell = Callable[[_Layer, Any, list[Any]], list[Any]]
 """From the gates' part that a step's input gives, and the states before the step, to the states behind it."""
 
 
-def _simple(layer: _Layer, given: Any, states: list[Any]) -> list[Any]:
+def _simple(layer: _Layer, part: Any, states: list[Any]) -> list[Any]:
     (activation,) = layer.activations
-    return [layer.node.emit(activation(relax.op.add(given, layer.product(states[0]))))]
+    return [layer.node.emit(activation(relax.op.add(part, layer.product(states[0]))))]
 
 
-def _gru(layer: _Layer, given: Any, states: list[Any]) -> list[Any]:
+def _gru(layer: _Layer, part: Any, states: list[Any]) -> list[Any]:
     """Gates are update, reset and hidden."""
     sigma, tanh = layer.activations
     (state,) = states
     emit = layer.node.emit
-    given_z, given_r, given_h = layer.parts(given, 3)
+    part_z, part_r, part_h = layer.parts(part, 3)
     known_z, known_r, known_h = layer.parts(layer.product(state), 3)
-    update = emit(sigma(relax.op.add(given_z, known_z)))
-    reset = emit(sigma(relax.op.add(given_r, known_r)))
+    update = emit(sigma(relax.op.add(part_z, known_z)))
+    reset = emit(sigma(relax.op.add(part_r, known_r)))
     if layer.node.attributes.get("linear_before_reset", 0):
         known = emit(relax.op.multiply(reset, known_h))
     else:
         *_, known = layer.parts(layer.product(emit(relax.op.multiply(reset, state))), 3)
-    candidate = emit(tanh(relax.op.add(given_h, known)))
+    candidate = emit(tanh(relax.op.add(part_h, known)))
     change = emit(relax.op.multiply(update, relax.op.subtract(state, candidate)))
     return [emit(relax.op.add(candidate, change))]
 
 
-def _lstm(layer: _Layer, given: Any, states: list[Any]) -> list[Any]:
+def _lstm(layer: _Layer, part: Any, states: list[Any]) -> list[Any]:
     """Gates are input, output, forget and cell; peepholes are of input, output and forget."""
     sigma, tanh, last = layer.activations
     state, memory = states
     emit = layer.node.emit
-    enter, leave, keep, candidate = layer.parts(emit(relax.op.add(given, layer.product(state))), 4)
+    enter, leave, keep, candidate = layer.parts(emit(relax.op.add(part, layer.product(state))), 4)
     if layer.peepholes is not None:
         of_enter, of_leave, of_keep = layer.parts(layer.peepholes, 3)
         enter = emit(relax.op.add(enter, relax.op.multiply(of_enter, memory)))
@@ -126,10 +126,10 @@ def _recurrent(cell: _Cell, activations: list[str], initial: tuple[int, ...]) ->
             weights, hidden = (
                 node.emit(relax.op.permute_dims(element(node, node.inputs[place], direction))) for place in (1, 2)
             )
-            given, bias = product(node, data, weights), None
+            part, bias = product(node, data, weights), None
             if node.inputs[3] is not None:
                 biases = node.emit(relax.op.split(element(node, node.inputs[3], direction), 2, axis=0))
-                given, bias = node.emit(relax.op.add(given, biases[0])), node.emit(biases[1])
+                part, bias = node.emit(relax.op.add(part, biases[0])), node.emit(biases[1])
             layer = _Layer(
                 node,
                 hidden,
@@ -146,7 +146,7 @@ def _recurrent(cell: _Cell, activations: list[str], initial: tuple[int, ...]) ->
             ]
             outputs = []
             for step in steps(count)[:: -1 if is_backward else 1]:
-                after = cell(layer, element(node, given, step), states)
+                after = cell(layer, element(node, part, step), states)
                 states = [is_active(step, new, old) for new, old in zip(after, states, strict=True)]
                 outputs.append(is_active(step, after[0], zeros))
             every.append(stack(node, outputs[:: -1 if is_backward else 1], batch_first))

@@ -38,12 +38,12 @@ _STEPS: dict[str, tuple[_Map, Callable[..., Any], _Map]] = {
 _WITH_FRACTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 
 
-def _inner(node: Node, given: Any) -> str:
-    dtype = dtype_of(given)
+def _inner(node: Node, data: Any) -> str:
+    dtype = dtype_of(data)
     if dtype == "bool":
         return "int8"
     if "float" in dtype:
-        return dtype if node.operator in ("ReduceMax", "ReduceMin") else wide(given)
+        return dtype if node.operator in ("ReduceMax", "ReduceMin") else wide(data)
     return "float64" if node.operator in _WITH_FRACTIONS else dtype
 
 
@@ -51,16 +51,16 @@ def _axes(node: Node) -> list[int] | None:
     """Return the axes that are reduced; None stands for all."""
     if "axes" in node.attributes:
         return list(node.attributes["axes"])
-    given = node.constant(1) if len(node.inputs) > 1 else None
-    if given is not None and given.size:
-        return [int(axis) for axis in given]
+    axes = node.constant(1) if len(node.inputs) > 1 else None
+    if axes is not None and axes.size:
+        return [int(axis) for axis in axes]
     return [] if node.attributes.get("noop_with_empty_axes", 0) else None
 
 
 def _reduction(node: Node) -> Any:
-    given = node.importer.tensor(node.inputs[0])
-    dtype, inner = dtype_of(given), _inner(node, given)
-    data = given if inner == dtype else node.emit(relax.op.astype(given, inner))
+    source = node.importer.tensor(node.inputs[0])
+    dtype, inner = dtype_of(source), _inner(node, source)
+    data = source if inner == dtype else node.emit(relax.op.astype(source, inner))
     axes, keepdims = _axes(node), bool(node.attributes.get("keepdims", 1))
     if node.operator == "ReduceLogSumExp":
         result = _log_sum_exp(node, data, axes, keepdims)

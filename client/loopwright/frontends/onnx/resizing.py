@@ -194,8 +194,8 @@ def _earlier(node: Node) -> Any:
 
     ONNX Runtime takes the nearest element in front if an axis grows, and the one behind if it shrinks.
     """
-    given = node.attributes.get("scales")
-    scales = np.array(given, "float32") if given else node.constant(1)
+    scales = node.attributes.get("scales")
+    scales = np.array(scales, "float32") if scales else node.constant(1)
     kinds = {bool(scale < 1) for scale in scales if scale != 1}
     if node.text("mode", "nearest") == "nearest" and len(kinds) == 2:
         raise ValueError("with mode nearest of axes that grow and axes that shrink; resize them one after the other")

@@ -53,9 +53,9 @@ def _slice(node: Node) -> Any:
         return fixed(1, 2, 3, 4)(node)
     starts, ends = (list(node.attributes[name]) for name in ("starts", "ends"))
     axes = list(node.attributes.get("axes", range(len(starts))))
-    given = [node.inputs[0], *(relax.const(each, "int64") for each in (starts, ends, axes))]
+    arguments = [node.inputs[0], *(relax.const(each, "int64") for each in (starts, ends, axes))]
     others = {"tvm_custom": node.attributes["tvm_custom"]}
-    return node.importer._convert_operator("Slice", type(node.inputs)(given), others, 13)
+    return node.importer._convert_operator("Slice", type(node.inputs)(arguments), others, 13)
 
 
 def _split(node: Node) -> Any:

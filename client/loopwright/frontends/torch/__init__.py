@@ -128,9 +128,9 @@ def _inputs(model: Any, example_inputs: Any) -> tuple[tuple[Any, ...], dict[str,
             f"{name} needs example_inputs=(tensor, …), or {{'name': tensor, …}}: its shapes and dtypes are what is "
             "tuned for"
         )
-    given = torch.utils._pytree.tree_map(_tensor, example_inputs)
-    named = dict(given) if isinstance(given, Mapping) else {}
-    return () if named else (given,) if isinstance(given, torch.Tensor) else tuple(given), named
+    tensors = torch.utils._pytree.tree_map(_tensor, example_inputs)
+    named = dict(tensors) if isinstance(tensors, Mapping) else {}
+    return () if named else (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors), named
 
 
 def _outputs(model: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:

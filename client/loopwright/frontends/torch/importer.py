@@ -96,10 +96,10 @@ class _Importer(ExportedProgramImporter):
 
     def _node(self, fx_node: Any, usual: Callable[[Any], Any] | None) -> Node:
         parameters = fx_node.target._schema.arguments
-        given = {parameter.name: parameter.default_value for parameter in parameters}
-        given.update(zip((parameter.name for parameter in parameters), fx_node.args, strict=False))
-        given.update(fx_node.kwargs)
-        arguments = {name: self._retrieve_args(_plain(value)) for name, value in given.items()}
+        values = {parameter.name: parameter.default_value for parameter in parameters}
+        values.update(zip((parameter.name for parameter in parameters), fx_node.args, strict=False))
+        values.update(fx_node.kwargs)
+        arguments = {name: self._retrieve_args(_plain(value)) for name, value in values.items()}
         as_usual = functools.partial(usual, fx_node) if usual is not None else _no_translation
         name, result = fx_node.target.__name__, fx_node.meta.get("val")
         return Node(name, arguments, result, self.block_builder, as_usual, _used(fx_node))

@@ -31,9 +31,9 @@ def _select(node: Node) -> Any:
 
 def _index(node: Node) -> Any:
     """The axes of the indices come where they are next to each other, and first if they are apart."""
-    data, given = node["self"], list(node["indices"])
-    axes = [axis for axis, index in enumerate(given) if index is not None]
-    tensors = [given[axis] for axis in axes]
+    data, indices = node["self"], list(node["indices"])
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    tensors = [indices[axis] for axis in axes]
     if any(str(tensor.ty.dtype) == "bool" for tensor in tensors):
         raise ValueError("selects by a mask, so that the shape of the result depends on values; use torch.where")
     if len(axes) == 1:

@@ -83,8 +83,8 @@ def _is_exact(value: Any, dtype: str) -> bool:
 
 def _common(node: Node) -> str:
     """Return the dtype to which PyTorch promotes the operands of a comparison."""
-    given = [_like(node[name]) for name in ("self", "other")]
-    common = str(torch.result_type(*given)).removeprefix("torch.")
+    operands = [_like(node[name]) for name in ("self", "other")]
+    common = str(torch.result_type(*operands)).removeprefix("torch.")
     return "int8" if common == "bool" else common  # TVM compares no booleans
 
 

@@ -27,8 +27,8 @@ def _nearest(node: Node) -> Any:
     if all(rest == 0 and factor.bit_count() == 1 for factor, rest in factors):
         return _usual(node, size, "nearest_neighbor", "asymmetric", "floor")
 
-    def resize(image: Any, given: list[int], scales: Any) -> Any:
-        return _aten.upsample_nearest2d(image, given, *scales)
+    def resize(image: Any, sizes: list[int], scales: Any) -> Any:
+        return _aten.upsample_nearest2d(image, sizes, *scales)
 
     return _resampled(node, resize, own, size, scales)
 
@@ -42,8 +42,8 @@ def _bilinear(node: Node) -> Any:
     if all(as_sized) and not (corners and 1 in size):
         return _usual(node, size, "linear", "align_corners" if corners else "half_pixel", "")
 
-    def resize(image: Any, given: list[int], scales: Any) -> Any:
-        return _aten.upsample_bilinear2d(image, given, corners, *scales)
+    def resize(image: Any, sizes: list[int], scales: Any) -> Any:
+        return _aten.upsample_bilinear2d(image, sizes, corners, *scales)
 
     return _resampled(node, resize, own, size, scales)
 
@@ -51,7 +51,7 @@ def _bilinear(node: Node) -> Any:
 def _with_antialias(operator: Any) -> Converter:
     def convert(node: Node) -> Any:
         corners = bool(node["align_corners"])
-        return _resampled(node, lambda image, given, scale: operator(image, given, corners, *scale), *_sizes(node))
+        return _resampled(node, lambda image, sizes, scale: operator(image, sizes, corners, *scale), *_sizes(node))
 
     return convert
 
@@ -61,8 +61,8 @@ def _sizes(node: Node) -> tuple[list[int], list[int], list[float | None]]:
     data = node.arguments.get("input", node.arguments.get("self"))
     if "float" not in str(data.ty.dtype):
         raise ValueError("resamples integers; convert them to floating-point numbers before")
-    given = node.arguments.get("scale_factors") or [node.arguments.get(name) for name in ("scales_h", "scales_w")]
-    return extents(data)[2:], [int(extent) for extent in node.result.shape[2:]], list(given)
+    factors = node.arguments.get("scale_factors") or [node.arguments.get(name) for name in ("scales_h", "scales_w")]
+    return extents(data)[2:], [int(extent) for extent in node.result.shape[2:]], list(factors)
 
 
 def _usual(node: Node, size: list[int], method: str, transformation: str, rounding: str) -> Any:
@@ -81,8 +81,8 @@ def _resampled(node: Node, resize: _Resize, own: list[int], size: list[int], sca
     result = node.cast(data, wide(node.dtype))
     for axis, (extent, wanted, scale) in enumerate(zip(own, size, scales, strict=True)):
         identity = torch.eye(extent, dtype=torch.float64)[None, None]
-        given = resize(identity, [wanted, extent], (scale, None))[0, 0].numpy()
-        result = _weighted(node, result, 2 + axis, *_taps(given))
+        matrix = resize(identity, [wanted, extent], (scale, None))[0, 0].numpy()
+        result = _weighted(node, result, 2 + axis, *_taps(matrix))
     return node.cast(result, node.dtype)
 
 

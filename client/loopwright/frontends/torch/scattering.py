@@ -97,13 +97,13 @@ def _of_sums(dtype: str) -> str:
 
 def _index_put(node: Node) -> Any:
     """Convert an assignment to ``x[…]``: to elements where masks are true, or to those at indices."""
-    given = list(node["indices"])
-    if any(index is not None and 0 in map(int, filter(is_known, index.ty.shape)) for index in given):
+    indices = list(node["indices"])
+    if any(index is not None and 0 in map(int, filter(is_known, index.ty.shape)) for index in indices):
         return node["self"]
-    masks = [index for index in given if index is not None and str(index.ty.dtype) == "bool"]
+    masks = [index for index in indices if index is not None and str(index.ty.dtype) == "bool"]
     if not masks:
-        return _put_at_indices(node, given)
-    if len(masks) > 1 or given[0] is None or len([index for index in given if index is not None]) > 1:
+        return _put_at_indices(node, indices)
+    if len(masks) > 1 or indices[0] is None or len([index for index in indices if index is not None]) > 1:
         raise ValueError("writes through a mask and another index; write through one of them after the other")
     return _put_by_mask(node, masks[0])
 
@@ -120,11 +120,11 @@ def _put_by_mask(node: Node, mask: Any) -> Any:
     return relax.op.where(mask, values, data)
 
 
-def _put_at_indices(node: Node, given: Sequence[Any]) -> Any:
+def _put_at_indices(node: Node, indices: Sequence[Any]) -> Any:
     """Write by `scatter_nd` over one index for each element, of all axes in the order of the tensor."""
     data, own = node["self"], node.dtype
-    shape, axes = extents(data), [axis for axis, index in enumerate(given) if index is not None]
-    tensors = [given[axis] for axis in axes]
+    shape, axes = extents(data), [axis for axis, index in enumerate(indices) if index is not None]
+    tensors = [indices[axis] for axis in axes]
     common = [int(extent) for extent in broadcast([extents(tensor) for tensor in tensors])]
     together = axes == list(range(axes[0], axes[-1] + 1))
     first = axes[0] if together else 0

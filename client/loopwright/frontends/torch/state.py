@@ -96,11 +96,11 @@ def _draws(node: Any) -> bool:
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     parameters = node.target._schema.arguments
-    given = {parameter.name: parameter.default_value for parameter in parameters}
-    given.update(zip((parameter.name for parameter in parameters), node.args, strict=False))
-    given.update(node.kwargs)
-    switched_off = any(given[name] is False for name in _SWITCHES & given.keys())
-    return not switched_off and not any(given[name] in (0, None) for name in _PROBABILITIES & given.keys())
+    values = {parameter.name: parameter.default_value for parameter in parameters}
+    values.update(zip((parameter.name for parameter in parameters), node.args, strict=False))
+    values.update(node.kwargs)
+    switched_off = any(values[name] is False for name in _SWITCHES & values.keys())
+    return not switched_off and not any(values[name] in (0, None) for name in _PROBABILITIES & values.keys())
 
 
 def _generators() -> dict[str, Any]:

@@ -32,7 +32,7 @@ def replaced(value: Any, others: Mapping[int, Any]) -> Any:
 def flattened(model: Any, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return a module from tensors by name to a tuple of tensors, which calls the model, and its inputs."""
     torch = importlib.import_module("torch")
-    given = tensors({**named, "args": inputs})
+    found = tensors({**named, "args": inputs})
 
     class Flattened(torch.nn.Module):  # type: ignore[name-defined]
         def __init__(self) -> None:
@@ -40,10 +40,10 @@ def flattened(model: Any, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> 
             self.model = model
 
         def forward(self, **others: Any) -> tuple[Any, ...]:
-            args, kwargs = replaced((inputs, named), {id(tensor): others[name] for name, tensor in given.items()})
+            args, kwargs = replaced((inputs, named), {id(tensor): others[name] for name, tensor in found.items()})
             return tuple(tensors(self.model(*args, **kwargs)).values())
 
-    return Flattened(), given
+    return Flattened(), found
 
 
 def is_tree(inputs: Any, outputs: Any) -> bool:

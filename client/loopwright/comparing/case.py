@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class Given(Protocol):
+class Case(Protocol):
     """Arrays are NumPy's, so that engines without PyTorch do not load it; bf16, which NumPy lacks, is stored as f32."""
 
     @property
@@ -40,11 +40,11 @@ class Given(Protocol):
         """The model as ONNX files, by the names of how they are written.
 
         Raises:
-            NotGiven: there is none.
+            NoForm: there is none.
         """
 
     def torch_module(self) -> torch.nn.Module:
-        """Return the model as a module of PyTorch. Raises NotGiven: it has no such form."""
+        """Return the model as a module of PyTorch. Raises NoForm: it has no such form."""
 
     def torch_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return what the module is called with, by position and by name."""
@@ -55,7 +55,7 @@ class Given(Protocol):
         """Return the model and the target for `Client.compile`."""
 
 
-class NotGiven(Exception):
+class NoForm(Exception):
     """The model has no form that an engine takes; the message says why, and what to do if anything can be done."""
 
 
