@@ -113,8 +113,12 @@ class Token(Base):
     revoked_at: Mapped[datetime | None]
     used_at: Mapped[datetime | None]
     """When it was last seen, to some minutes."""
+    made_by: Mapped[str | None]
+    """The id of the token with which it was made, also through a session or a code."""
+    ceiling: Mapped[datetime | None]
+    """Of a session or a code: the end of the token that it stands for."""
 
-    __table_args__ = (Index(None, "user_name", "created_at"), Index(None, "expires_at"))
+    __table_args__ = (Index(None, "user_name", "created_at"), Index(None, "expires_at"), Index(None, "made_by"))
 
 
 class Usage(Base):

@@ -48,12 +48,23 @@ class Tokens:
         self._sessions = sessions
 
     def create(
-        self, user_name: str, kind: TokenKind, name: str, scope: Scope, lifetime: timedelta | None
+        self,
+        user_name: str,
+        kind: TokenKind,
+        name: str,
+        scope: Scope,
+        lifetime: timedelta | None,
+        maker: BearerView | None = None,
     ) -> tuple[TokenView, str]:
-        """Return a new token and its secret, which is not stored. ``lifetime`` None: valid until revoked."""
+        """Return a new token and its secret, which is not stored. ``lifetime`` None: valid until revoked.
+
+        It ends with the token of its ``maker`` at the latest. A session and a code stand for the token behind them.
+        """
         secret = f"lw_{secrets.token_urlsafe(32)}"
         with self._sessions.write() as session:
             now = self._sessions.now()
+            ceiling = None if maker is None else maker.made_until
+            ends = [each for each in (None if lifetime is None else now + lifetime, ceiling) if each is not None]
             row = Token(
                 id=new_id(),
                 user_name=user_name,
@@ -62,7 +73,9 @@ class Tokens:
                 scope=scope,
                 digest=secret_digest(secret),
                 created_at=now,
-                expires_at=None if lifetime is None else now + lifetime,
+                expires_at=min(ends, default=None),
+                made_by=None if maker is None else maker.maker,
+                ceiling=ceiling,
             )
             session.add(row)
             long_over = and_(
@@ -98,7 +111,7 @@ class Tokens:
             with self._sessions.write() as session:
                 session.execute(update(Token).where(Token.id == row.id).values(used_at=now))
         scope = row.scope if user.role.includes(row.scope) else user.role
-        return BearerView(user.name, row.id, row.kind, scope, row.expires_at, ended)
+        return BearerView(user.name, row.id, row.kind, scope, row.expires_at, ended, row.made_by, row.ceiling)
 
     def redeem(self, code: str) -> BearerView | None:
         """Return the bearer of a code, and end the code. None if it is not a valid code."""
@@ -122,7 +135,10 @@ class Tokens:
             return _NEWEST.page(session, wanted, _view, page_size, page_token)
 
     def revoke(self, token_id: str, user_name: str | None = None) -> TokenView:
-        """Revoke a token of a user, or of any user. Raise `NotFound`, and `InvalidTransition` for the owner's token."""
+        """Revoke a token of a user, or of any user, with the sessions and codes that stand for it.
+
+        Raise `NotFound`, and `InvalidTransition` for the owner's token.
+        """
         wanted: ColumnElement[bool] = Token.id == token_id
         if user_name is not None:
             wanted = and_(wanted, Token.user_name == user_name)
@@ -135,7 +151,10 @@ class Tokens:
                     "this is the token in the data directory of a service; delete its file 'token' and restart the "
                     "service to replace it"
                 )
-            row.revoked_at = row.revoked_at or self._sessions.now()
+            now = self._sessions.now()
+            row.revoked_at = row.revoked_at or now
+            stand_for_it = Token.made_by == row.id, Token.kind.in_((TokenKind.SESSION, TokenKind.CODE))
+            session.execute(update(Token).where(*stand_for_it, Token.revoked_at.is_(None)).values(revoked_at=now))
             session.flush()
             return _view(row)
 

@@ -79,6 +79,22 @@ class BearerView:
     scope: Scope
     expires_at: datetime | None
     ended: bool
+    made_by: str | None = None
+    ceiling: datetime | None = None
+
+    @property
+    def _stands_for_another(self) -> bool:
+        return self.kind in (TokenKind.SESSION, TokenKind.CODE)
+
+    @property
+    def maker(self) -> str | None:
+        """The id of the token that makes what the bearer makes: a session and a code stand for the one behind them."""
+        return self.made_by if self._stands_for_another else self.token_id
+
+    @property
+    def made_until(self) -> datetime | None:
+        """The latest end of what the bearer makes; None: there is none."""
+        return self.ceiling if self._stands_for_another else self.expires_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from fastapi import APIRouter, Request, Response
 
@@ -34,9 +34,8 @@ def sign_in(ctx: Ctx, visitor: Asking, request: Request, response: Response) -> 
     """
     secret, expires_at = visitor.secret, visitor.bearer.expires_at
     if not visitor.is_guest:
-        lifetime = _at_most(SESSION_LIFETIME, expires_at)
         made, secret = ctx.database.tokens.create(
-            visitor.user, TokenKind.SESSION, _browser(request), visitor.bearer.scope, lifetime
+            visitor.user, TokenKind.SESSION, _browser(request), visitor.bearer.scope, SESSION_LIFETIME, visitor.bearer
         )
         expires_at = made.expires_at
     assert expires_at is not None, "sessions and guests' links expire"
@@ -59,8 +58,9 @@ def sign_out(ctx: Ctx, visitor: Asking, request: Request, response: Response) ->
 @needs("submit")
 def make_login_code(ctx: Ctx, visitor: Asking) -> schemas.LoginCode:
     """Create a code that signs in one browser, once, as the calling user."""
-    lifetime = _at_most(CODE_LIFETIME, visitor.bearer.expires_at)
-    made, secret = ctx.database.tokens.create(visitor.user, TokenKind.CODE, "", visitor.bearer.scope, lifetime)
+    made, secret = ctx.database.tokens.create(
+        visitor.user, TokenKind.CODE, "", visitor.bearer.scope, CODE_LIFETIME, visitor.bearer
+    )
     assert made.expires_at is not None, "codes expire"
     return schemas.LoginCode(code=secret, path=f"/#code={secret}", expires_at=made.expires_at)
 
@@ -75,10 +75,6 @@ def _me(visitor: Visitor) -> schemas.Me:
         rights=list(visitor.rights),
         expires_at=bearer.expires_at,
     )
-
-
-def _at_most(lifetime: timedelta, expires_at: datetime | None) -> timedelta:
-    return lifetime if expires_at is None else min(lifetime, expires_at - datetime.now(UTC))
 
 
 def _browser(request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -50,7 +50,7 @@ def make_token(ctx: Ctx, visitor: Asking, body: schemas.NewToken) -> schemas.Tok
             f"A token of scope {visitor.bearer.scope} cannot create a token of scope {scope}. Ask an admin.",
         )
     lifetime = None if body.days is None else timedelta(days=body.days)
-    made, secret = ctx.database.tokens.create(user, TokenKind.TOKEN, body.name, scope, _within(visitor, lifetime))
+    made, secret = ctx.database.tokens.create(user, TokenKind.TOKEN, body.name, scope, lifetime, visitor.bearer)
     return schemas.TokenMade(token=_token(made), secret=secret)
 
 
@@ -68,8 +68,9 @@ def revoke_token(ctx: Ctx, visitor: Asking, token_id: str) -> schemas.Token:
 @needs("invite")
 def make_guest_link(ctx: Ctx, visitor: Asking, body: schemas.NewGuestLink) -> schemas.GuestLink:
     """Create a link for guests, who may read everything that is not private, and change nothing."""
-    lifetime = _within(visitor, timedelta(days=body.days))
-    made, secret = ctx.database.tokens.create(visitor.user, TokenKind.GUEST, "a link for guests", Scope.READ, lifetime)
+    made, secret = ctx.database.tokens.create(
+        visitor.user, TokenKind.GUEST, "a link for guests", Scope.READ, timedelta(days=body.days), visitor.bearer
+    )
     assert made.expires_at is not None, "links expire"
     return schemas.GuestLink(id=made.id, token=secret, path=f"/#guest={secret}", expires_at=made.expires_at)
 
@@ -86,18 +87,6 @@ def _token(view: TokenView) -> schemas.Token:
         revoked_at=view.revoked_at,
         used_at=view.used_at,
     )
-
-
-def _within(visitor: Visitor, lifetime: timedelta | None) -> timedelta | None:
-    """Return a lifetime that ends with the visitor's token at the latest.
-
-    A signed-in browser stands for its user, and what it makes outlives its session.
-    """
-    expires_at = visitor.bearer.expires_at
-    if expires_at is None or visitor.bearer.kind is TokenKind.SESSION:
-        return lifetime
-    left = expires_at - datetime.now(UTC)
-    return left if lifetime is None else min(lifetime, left)
 
 
 def _require_admin(visitor: Visitor) -> None:

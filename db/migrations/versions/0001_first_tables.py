@@ -101,11 +101,14 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("made_by", sa.Text(), nullable=True),
+        sa.Column("ceiling", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_tokens"),
         sa.ForeignKeyConstraint(["user_name"], ["users.name"], name="fk_tokens_user_name"),
         sa.UniqueConstraint("digest", name="uq_tokens_digest"),
     )
     op.create_index("ix_tokens_expires_at", "tokens", ["expires_at"])
+    op.create_index("ix_tokens_made_by", "tokens", ["made_by"])
     op.create_index("ix_tokens_user_name_created_at", "tokens", ["user_name", "created_at"])
     op.create_table(
         "usage",

@@ -110,10 +110,28 @@ def test_a_session_lasts_no_longer_than_the_token_that_made_it(api: Api, browser
     sign_in(carol, browser)
     session = browser.get("/api/v1/me").json()
     assert session["expires_at"] <= made["token"]["expires_at"]
-    # And so do tokens of such a token.
+    # And so do tokens of such a token, and of such a session.
     assert carol.post("/tokens", {"name": "longer"}, status=201)["token"]["expires_at"] is not None
+    longer = browser.post("/api/v1/tokens", headers=OWN, json={"name": "longer", "scope": "submit"}).json()
+    assert longer["token"]["expires_at"] <= made["token"]["expires_at"]
+    link = browser.post("/api/v1/guest-links", headers=OWN, json={"days": 365}).json()
+    assert link["expires_at"] <= made["token"]["expires_at"]
     api.http.patch("/api/v1/users/carol", headers=api.headers, json={"disabled": True})
     assert browser.get("/api/v1/me").status_code == 401
+
+
+def test_a_session_ends_with_the_token_behind_it(api: Api, browser: TestClient) -> None:
+    sign_up(api, "dora")
+    made = api.post("/tokens", {"name": "old", "user": "dora"}, status=201)
+    dora = api.with_token(made["secret"])
+    code = dora.post("/login-codes", status=201)["code"]
+    sign_in(dora, browser)
+    new = browser.post("/api/v1/tokens", headers=OWN, json={"name": "new", "scope": "submit"}).json()
+    api.http.delete(f"/api/v1/tokens/{made['token']['id']}", headers=api.headers)
+    assert browser.get("/api/v1/me").status_code == 401
+    redeemed = browser.post("/api/v1/session", headers={**OWN, "Authorization": f"Code {code}"})
+    assert redeemed.status_code == 401
+    assert api.with_token(new["secret"]).get("/me")["user"] == "dora"
 
 
 @pytest.mark.parametrize("cookie", ["loopwright_default=x", "loopwright_default=", "=;;;", "\x80", "a=b; " * 500])
