@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -24,7 +25,9 @@ from tests.support.torch_models import compiled
 # PyTorch's samples import a library for its own test cases, which is not installed here.
 sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=object))  # type: ignore[arg-type]
 
-from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+# They also forbid the process to set flags of backends, which other tests of the same process do.
+with mock.patch("torch.backends.disable_global_flags"):
+    from torch.testing._internal.common_methods_invocations import op_db
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
 OPERATORS = {" ".join(filter(None, (each.name, each.variant_test_name))): each for each in op_db}
