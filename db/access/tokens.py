@@ -63,7 +63,7 @@ class Tokens:
         secret = f"lw_{secrets.token_urlsafe(32)}"
         with self._sessions.write() as session:
             now = self._sessions.now()
-            ceiling = None if maker is None else maker.made_until
+            ceiling = None if maker is None else maker.source_expires_at
             ends = [each for each in (None if lifetime is None else now + lifetime, ceiling) if each is not None]
             row = Token(
                 id=new_id(),
@@ -74,7 +74,7 @@ class Tokens:
                 digest=secret_digest(secret),
                 created_at=now,
                 expires_at=min(ends, default=None),
-                made_by=None if maker is None else maker.maker,
+                made_by=None if maker is None else maker.source_id,
                 ceiling=ceiling,
             )
             session.add(row)

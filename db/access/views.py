@@ -87,13 +87,13 @@ class BearerView:
         return self.kind in (TokenKind.SESSION, TokenKind.CODE)
 
     @property
-    def maker(self) -> str | None:
-        """The id of the token that makes what the bearer makes: a session and a code stand for the one behind them."""
+    def source_id(self) -> str | None:
+        """The id of the bearer's token, or of the one behind a session or a code."""
         return self.made_by if self._stands_for_another else self.token_id
 
     @property
-    def made_until(self) -> datetime | None:
-        """The latest end of what the bearer makes; None: there is none."""
+    def source_expires_at(self) -> datetime | None:
+        """The end of that token, and so of what is made with it; None: it has none."""
         return self.ceiling if self._stands_for_another else self.expires_at
 
 

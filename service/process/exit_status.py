@@ -67,7 +67,8 @@ def explained(settings: Settings) -> Iterator[None]:
     except SchemaTooNew as error:
         leave(
             ExitStatus.SCHEMA_TOO_NEW,
-            f"a newer version has made this database ({error}). Run that version, or restore a backup from before it",
+            f"another version has made this database ({error}). Run that version, restore a backup of this one, or "
+            "begin with a new data directory",
         )
     except DatabaseDamaged as error:
         leave(

@@ -16,7 +16,7 @@ MAX_FRAME = 256 * 2**20
 
 
 MAX_VALUES = 500_000
-"""In a frame: small ones take 30 times the memory of their text."""
+"""In a frame of a fork: small ones take 30 times the memory of their text."""
 
 
 class Closed(Exception):
@@ -49,10 +49,14 @@ def readable(fds: Sequence[int], seconds: float) -> list[int]:
 
 
 class FrameReader:
-    """Collects bytes from a file descriptor and hands out whole frames; never blocks for the rest of one."""
+    """Collects bytes from a file descriptor and hands out whole frames; never blocks for the rest of one.
 
-    def __init__(self, fd: int) -> None:
+    ``most_values``: in a frame of a peer that is not trusted, see `MAX_VALUES`.
+    """
+
+    def __init__(self, fd: int, most_values: int | None = None) -> None:
         self._fd = fd
+        self._most_values = most_values
         self._buffer = bytearray()
 
     def feed(self) -> None:
@@ -73,7 +77,7 @@ class FrameReader:
         if len(self._buffer) < end:
             return None
         text = bytes(self._buffer[_HEADER.size : end])
-        if _values(text) > MAX_VALUES:
+        if self._most_values is not None and _values(text, self._most_values) > self._most_values:
             raise Garbled
         try:
             value = json.loads(text)
@@ -85,11 +89,11 @@ class FrameReader:
         return value
 
 
-def _values(text: bytes) -> int:
-    """Return how many values JSON has, at least; up to where it is none, if that is more than `MAX_VALUES`."""
+def _values(text: bytes, most: int) -> int:
+    """Return how many values JSON has, at least; or any number above ``most`` if it has more texts than that."""
     bare = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     quotes = bare.count(b'"')
-    if quotes > 2 * MAX_VALUES:
+    if quotes > 2 * most:
         return quotes
     outside = bare.split(b'"')[::2]
     return sum(part.count(b",") + part.count(b"[") + part.count(b"{") for part in outside)

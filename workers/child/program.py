@@ -34,7 +34,7 @@ from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.versions import check_versions
 from tuner.codec import decode, encode
-from workers.child.frames import Closed, FrameReader, Garbled, readable, write_frame
+from workers.child.frames import MAX_VALUES, Closed, FrameReader, Garbled, readable, write_frame
 from workers.clock import WAIT_SECONDS, Clock
 from workers.entry import decoded
 from workers.walls.enclosure import Enclosure
@@ -177,7 +177,7 @@ class _Fork:
         self._hold = hold
         self._is_asked = False
         """A question of the session has no answer yet."""
-        self._reader = FrameReader(out)
+        self._reader = FrameReader(out, MAX_VALUES)
 
     def forward(self, deadline: float) -> str:
         """Forward frames; return how the fork ended: "done", "timeout", "stopped" (by the parent), "closed", "garbled".

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0002"
+# No release has written tables of revision 0001.
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -57,6 +58,7 @@ class OnnxReference:
             return None
         dtypes = frozenset(array.dtype.name for array in (*feeds.values(), *outputs) if array is not None)
 
+        @functools.cache
         def nudged() -> Sequence[Any]:
             ends = (-np.inf, np.inf)
             moved = {
