@@ -8,6 +8,9 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from tuner.codec import adapter, decode
 
+Confine = Callable[[], None]
+"""Puts up walls around the process that calls it, for good. A function with such an argument runs nothing that users
+sent itself: it starts processes for that, which confine themselves."""
 F = TypeVar("F", bound=Callable[..., Iterator[Any]])
 
 _TYPES: dict[Callable[..., Any], dict[str, Any]] = {}
@@ -18,13 +21,18 @@ def entry(function: F) -> F:
     """Have a child read the function's arguments by their annotations. Without, they are JSON.
 
     The readers are made now, so that forks inherit them. An argument ``questions`` is an iterator of a session's
-    questions.
+    questions, and ``confine`` puts up walls.
     """
     types = get_type_hints(function, include_extras=True)
-    _TYPES[function] = {name: types[name] for name in inspect.signature(function).parameters}
+    _TYPES[function] = {name: types[name] for name in inspect.signature(function).parameters if name != "confine"}
     for name, kind in _TYPES[function].items():
         adapter(_of_each(kind) if name == "questions" else kind)
     return function
+
+
+def confines(function: Callable[..., Any]) -> bool:
+    """Return whether the function itself puts up the walls."""
+    return "confine" in inspect.signature(function).parameters
 
 
 def decoded(

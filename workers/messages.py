@@ -73,7 +73,10 @@ class Device:
     def named(name: str) -> Device:
         """Return the device that is called "cpu" or "cuda:N"."""
         kind, _, index = name.partition(":")
-        return Device("cuda", int(index)) if kind == "cuda" else Device("llvm", 0)
+        return Device("cuda", int(index)) if kind == "cuda" else HOST
+
+
+HOST = Device("llvm", 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,12 @@ import stat
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from workers.device.runner import Action, Runner
+from workers.entry import Confine
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PTRACE_ATTACH = 16
@@ -149,6 +153,42 @@ def attack(name: str, arguments: list[Any]) -> Iterator[str]:
         yield type(error).__name__
     else:
         yield "done"
+
+
+@dataclass
+class _Told:
+    """No programs: what a runner says at its start."""
+
+    name: str
+
+    def do(self, action: Action, position: int, number: int) -> float:
+        return 0.0
+
+
+def attack_in_runner(name: str, arguments: list[Any], confine: Confine) -> Iterator[str]:
+    """See `attack`; it is done by a program that another process measures."""
+    with Runner(lambda: _Told(next(attack(name, arguments))), confine) as runner:
+        yield runner.name
+
+
+def write_to_the_judge(confine: Confine) -> Iterator[str]:
+    """As a program tries to change the memory of the process that measures it."""
+
+    def made() -> _Told:
+        try:
+            with open(f"/proc/{os.getppid()}/mem", "r+b"):
+                return _Told("open")
+        except OSError as error:
+            return _Told(type(error).__name__)
+
+    with Runner(made, confine) as runner:
+        yield runner.name
+
+
+def speak_in_runner(frames: list[str], confine: Confine) -> Iterator[str]:
+    """See `speak`: a program that is measured tries it."""
+    with Runner(lambda: _Told(next(speak(frames))), confine) as runner:
+        yield runner.name
 
 
 def fill(count: int, size: int) -> Iterator[str]:

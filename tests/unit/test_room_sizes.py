@@ -19,7 +19,8 @@ CEILINGS = {
     # what data decides.
     "client": 24_200,
     "tuner": 10_100,
-    "workers": 7_950,
+    # Programs run in a process that another one measures.
+    "workers": 8_400,
     "db": 7_500,
     "service": 8_800,
     "scripts": 1_000,
@@ -29,7 +30,7 @@ CEILINGS = {
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole.
-    "tests": 47_000,
+    "tests": 47_250,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

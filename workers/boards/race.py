@@ -18,27 +18,31 @@ from workers.board_messages import Link, ReferenceResults
 from workers.boards.reference_results import packed, unpacked
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.clock import Clock
-from workers.device.arguments import draw, to_device
-from workers.device.build import load, with_packed_weight
+from workers.device.arguments import draw, to_device, tvm_device
+from workers.device.build import with_packed_weight
 from workers.device.check import Agreement, Expected, check, expected
-from workers.device.measure import Calls
-from workers.device.race import interleaved, not_the_same_twice
-from workers.entry import entry
-from workers.messages import Artifact, BuiltRace, RaceAnswer
+from workers.device.programs import BuiltPrograms, Calls, called
+from workers.device.race import interleaved, not_the_same_twice, through
+from workers.device.runner import Mailbox, Runner
+from workers.entry import Confine, entry
+from workers.messages import HOST, Artifact, BuiltRace, RaceAnswer
 
 MOST_BYTES = 48 * 2**20
 """Of the results on one kind of inputs: those on all kinds travel between processes in one frame."""
 
 
 @entry
-def results(race: BuiltRace) -> Iterator[ReferenceResults]:
+def results(race: BuiltRace, confine: Confine) -> Iterator[ReferenceResults]:
     """Yield the results for each kind of inputs."""
     if sum(info.bytes for info in race.args) > MOST_BYTES:
         raise ValueError(f"the arguments take over {MOST_BYTES // 2**20} MiB, the most that is compared for a board")
-    reference = load(race.reference)
-    for number, kind in enumerate(DRAWS):
-        on_host = expected(reference, race.args, race.outputs, kind, race.seed + number)
-        yield packed(on_host.inputs, on_host.results)
+    mailbox = Mailbox(race.args)
+    with Runner(lambda: BuiltPrograms([race.reference], tvm_device(HOST), mailbox), confine) as runner:
+        runner.load(0)
+        for number, kind in enumerate(DRAWS):
+            call = through(mailbox, runner, 0)
+            on_host = expected(call, race.args, race.outputs, kind, race.seed + number)
+            yield packed(on_host.inputs, on_host.results)
 
 
 @entry
@@ -101,7 +105,7 @@ def _checked(
     """As `workers.device.check.check`, or the failure of what the program raises. Raises what was raised by a lost
     board."""
     try:
-        return check(module, artifact, results, session.device, before)
+        return check(lambda inputs: called(module, artifact, inputs, session.device), results, before)
     except Exception as error:
         failure = session.failure(error, Stage.CERTIFY)
         if failure.kind is not FailureKind.CRASH:

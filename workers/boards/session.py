@@ -12,8 +12,7 @@ from tvm import rpc
 from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.types import Failure
 from workers.board_messages import Link
-from workers.device.measure import crash
-from workers.error_text import for_users
+from workers.error_text import for_users, raised
 from workers.messages import Artifact, ArtifactFormat
 
 _REQUESTS = 3
@@ -60,7 +59,7 @@ class BoardSession:
         if _TIMEOUT in str(error):
             return Failure(stage, FailureKind.TIMEOUT, "the board's server ended the session: it took too long")
         if self.answers():
-            return crash(error, stage)
+            return Failure(stage, FailureKind.CRASH, raised(type(error).__name__, str(error)))
         return Failure(stage, FailureKind.DEVICE_LOST, f"the connection to the board broke: {for_users(str(error))}")
 
     def clean_up(self) -> None:

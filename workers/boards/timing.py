@@ -16,7 +16,8 @@ from workers.board_messages import Link
 from workers.boards.session import BoardSession, LostBoard, connected
 from workers.device.arguments import draw, to_device
 from workers.device.build import with_packed_weight
-from workers.device.measure import Calls, sample
+from workers.device.measure import sample
+from workers.device.programs import Calls
 from workers.device.reference import speed_of, timed_chains, timed_copy
 from workers.entry import entry
 from workers.messages import DeviceSpeed, MeasureBatch, ReferenceKernels, Samples
@@ -49,7 +50,7 @@ def _measured(session: BoardSession, batch: MeasureBatch, inputs: list[Array]) -
         arguments = to_device(inputs, session.device)
         packed = with_packed_weight(module, candidate.code, arguments, session.device)
         mean = Calls(module, session.device, packed).mean
-        return Samples(tuple(sample(lambda: mean(1), mean, candidate.cutoff)))
+        return Samples(tuple(sample(lambda number: mean(max(1, number)), candidate.cutoff)))
     except Exception as error:
         return session.failure(error, Stage.RUN)
 

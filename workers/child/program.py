@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
 import json
 import math
@@ -26,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
@@ -36,11 +37,13 @@ from loopwright.codegen.versions import check_versions
 from tuner.codec import decode, encode
 from workers.child.frames import MAX_VALUES, Closed, FrameReader, Garbled, readable, write_frame
 from workers.clock import WAIT_SECONDS, Clock
-from workers.entry import decoded
+from workers.device.runner import RunnerDied
+from workers.entry import confines, decoded
 from workers.walls.enclosure import Enclosure
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _STDERR_TAIL = 2000
 _KEYS = ("value", "raised", "message", "clock", "done")
@@ -287,21 +290,37 @@ def _run(request: dict[str, Any], questions: int | None, into: int, enter: Calla
         stderr = os.open("stderr", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
-        enter(scratch)
         module, name = request["function"].split(":")
         try:
             function = getattr(importlib.import_module(module), name)
-            session_questions = None if questions is None else _questions(questions)
-            for value in function(**decoded(function, request["arguments"], session_questions)):
+            arguments = decoded(function, request["arguments"], None if questions is None else _questions(questions))
+            if confines(function):
+                # Same user or not, what it starts cannot read or write the memory of a process that is not dumpable.
+                _LIBC.prctl(_PR_SET_DUMPABLE, 0)
+                arguments["confine"] = functools.partial(enter, scratch)
+            else:
+                enter(scratch)
+            for value in function(**arguments):
                 write_frame(into, {"clock": value} if isinstance(value, Clock) else {"value": encode(value)})
         except MemoryError:
             _use_reserve(request["memory_bytes"])
             write_frame(into, {"raised": "MemoryError", "message": "out of memory within the child's limit"})
+        except RunnerDied as death:
+            _die_as(death.status)
         except Exception as error:
             write_frame(into, {"raised": type(error).__name__, "message": str(error)[-4000:]})
         write_frame(into, {"done": True})
     finally:
         os._exit(0)
+
+
+def _die_as(status: int) -> NoReturn:
+    """End this process as its runner has ended: who reads the end looks for what the program did."""
+    if status < 0:
+        if -status != signal.SIGKILL:  # for which nothing can be set
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
 
 
 def _questions(descriptor: int) -> Iterator[Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import tvm
 
 from loopwright.codegen.arrays import Array, compare, tolerance
 from loopwright.codegen.kinds import FailureKind, Stage
 from loopwright.codegen.math_mode import FP32, MathMode
 from tuner.types import Failure, TensorInfo
-from workers.device.arguments import draw, to_device
-from workers.device.build import FUNCTION, with_packed_weight
-from workers.messages import Artifact
+from workers.device.arguments import draw
+
+Call = Callable[[Sequence[Array]], Sequence[Array]]
+"""Calls a program on arguments, and returns all of them as it left them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,36 +39,20 @@ class Expected:
 
 
 def expected(
-    reference: tvm.runtime.Module,
-    args: Sequence[TensorInfo],
-    outputs: Sequence[bool],
-    kind: str,
-    seed: int,
-    math: MathMode = FP32,
+    call: Call, args: Sequence[TensorInfo], outputs: Sequence[bool], kind: str, seed: int, math: MathMode = FP32
 ) -> Expected:
-    """Draw inputs of a kind (`loopwright.codegen.arrays.DRAWS`) and run the unscheduled program on the host."""
+    """Draw inputs of a kind (`loopwright.codegen.arrays.DRAWS`) and call the unscheduled program."""
     inputs = draw(args, outputs, kind, seed)
-    arguments = to_device(inputs, tvm.runtime.cpu(0))
-    reference[FUNCTION](*arguments)
-    return Expected(kind, args, inputs, [argument.numpy() for argument in arguments], math)
+    return Expected(kind, args, inputs, call(inputs), math)
 
 
-def check(
-    module: tvm.runtime.Module,
-    artifact: Artifact,
-    expected: Expected,
-    device: tvm.runtime.Device,
-    before: Agreement,
-) -> Agreement | Failure:
-    """Run a loaded artifact on the inputs and compare its results; ``before`` are the differences on other inputs.
+def check(call: Call, expected: Expected, before: Agreement) -> Agreement | Failure:
+    """Call a program on the inputs and compare its results; ``before`` are the differences on other inputs.
 
-    Raises what the program raises.
+    Raises what the call raises.
     """
     agreement = before
-    arguments = to_device(expected.inputs, device)
-    module[FUNCTION](*with_packed_weight(module, artifact, arguments, device))
-    device.sync()
-    results = [argument.numpy() for argument in arguments]
+    results = call(expected.inputs)
     for position, (result, reference, info) in enumerate(zip(results, expected.results, expected.args, strict=True)):
         comparison = compare(result, reference, tolerance(info.dtype, expected.math))
         if not comparison.close:

@@ -47,7 +47,7 @@ def yardstick(
     call = find(torch, inputs, outputs, expected, device, math=math)
     torch.cuda.empty_cache()  # the contenders need the memory of calls that were tried
     name = library_name(torch) + (", TF32 permitted" if math == TF32 else "")
-    return None if call is None else Yardstick(name, timed(torch.cuda, call), rests=False)
+    return None if call is None else Yardstick(name, timed(torch.cuda, call))
 
 
 def loaded() -> Any:

@@ -29,7 +29,7 @@ def library_name() -> str:
 def yardstick(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array]) -> Yardstick | None:
     """Return what `find` returns as a yardstick of the closing race."""
     call = find(inputs, outputs, expected)
-    return None if call is None else Yardstick(library_name(), _timed(call), rests=True)
+    return None if call is None else Yardstick(library_name(), _timed(call))
 
 
 def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array]) -> Call | None:

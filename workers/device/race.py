@@ -1,34 +1,35 @@
 """The closing race of a task: results are compared with the unscheduled program's, then timings are interleaved.
 
-Runs in one fresh fork of a warm child: all contenders share the process, the inputs and the moment.
+Runs in one fresh fork of a warm child, which judges, and its programs in runners: all share the inputs and the moment.
 """
 
 from __future__ import annotations
 
 import heapq
 import statistics
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import tvm
 
-from loopwright.codegen.arrays import DRAWS
+from loopwright.codegen.arrays import DRAWS, Array
 from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.kinds import Stage
 from tuner.ports import Raced
 from tuner.types import Failure, LibraryTime
 from workers.clock import Clock
 from workers.device import gpu_library, library
-from workers.device.arguments import draw, to_device, tvm_device
-from workers.device.build import load, with_packed_weight
-from workers.device.check import Agreement, Expected, check, expected
+from workers.device.arguments import draw, tvm_device
+from workers.device.check import Agreement, Call, Expected, check, expected
 from workers.device.device_state import state_reader
-from workers.device.measure import LONG_SECONDS, Calls, crash
+from workers.device.measure import LONG_SECONDS, crash
+from workers.device.programs import BuiltPrograms
+from workers.device.runner import Mailbox, ProgramError, Runner
 from workers.device.yardstick import Yardstick
-from workers.entry import entry
-from workers.messages import BuiltRace, Device, RaceAnswer
+from workers.entry import Confine, entry
+from workers.messages import HOST, Artifact, BuiltRace, Device, RaceAnswer
 
 SAMPLE_SECONDS = 0.01
 """Of one sample: the mean of as many calls as take so long. Not tuned."""
@@ -45,65 +46,76 @@ FINALISTS = 8
 FAR_SLOWER = 2.0
 """A baseline that is so many times slower than the fastest contender does not run after the heats, if its rounds alone
 would take longer than `RACE_SECONDS`. Not tuned."""
-REST_SECONDS = 0.12
-"""Before and after a library on a CPU: its threads and those of TVM's runtime spin for 0.1 s after their work, and
-would occupy each other's cores."""
 BEAT_SECONDS = 1.0
 """A round that takes longer restarts the deadline; in a shorter one the frame would disturb the timings. Not tuned."""
 
 
 @entry
-def race(device: Device, race: BuiltRace) -> Iterator[RaceAnswer | Clock]:
-    answer = yield from run_race(device, race)
+def race(device: Device, race: BuiltRace, confine: Confine) -> Iterator[RaceAnswer | Clock]:
+    answer = yield from run_race(device, race, confine)
     yield answer
 
 
-def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnswer]:
+def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clock, None, RaceAnswer]:
     """Check all contenders, time those with right results together, and return both.
 
-    ``run_secs[i]`` of all contenders come from round i, the library's from each round, or from every few rounds if it
-    rests. Contenders that are not among the best `FINALISTS` in the first `HEATS` rounds end there, and so does the
-    baseline if it is slow (`FAR_SLOWER`). On cuda an error of a contender is raised.
+    ``run_secs[i]`` of all contenders come from round i, as the library's. Contenders that are not among the best
+    `FINALISTS` in the first `HEATS` rounds end there, and so does the baseline if it is slow (`FAR_SLOWER`). On cuda an
+    error of a contender is raised.
+
+    The reference, the baseline, the contenders and the library run in a process each, so that no contender reaches
+    what it is compared with.
     """
-    on_device = tvm_device(device)
-    reference = load(race.reference)
-    modules = [load(artifact) for artifact in race.contenders]
-    yardstick = None
-    checks: list[Agreement | Failure] = [Agreement() for _ in modules]
-    for number, kind in enumerate(DRAWS):
-        results = expected(reference, race.args, race.outputs, kind, race.seed + number, race.math)
-        yield Clock.START
-        if race.yardsticks and race.library and number == 0:
-            yardstick = _yardstick(device, on_device, race.outputs, results)
+    mailbox = Mailbox(race.args)
+    with ExitStack() as stack:
+
+        def started(on: Device, *artifacts: Artifact) -> Runner:
+            runner = stack.enter_context(Runner(lambda: BuiltPrograms(artifacts, tvm_device(on), mailbox), confine))
+            for position in range(len(artifacts)):
+                runner.load(position)
+            return runner
+
+        reference = started(HOST, race.reference)
+        baseline, others = started(device, race.contenders[0]), started(device, *race.contenders[1:])
+        entrants = [(baseline, 0), *((others, position) for position in range(len(race.contenders) - 1))]
+        vendor: Runner | None = None
+        checks: list[Agreement | Failure] = [Agreement() for _ in entrants]
+        for number, kind in enumerate(DRAWS):
+            results = expected(
+                through(mailbox, reference, 0), race.args, race.outputs, kind, race.seed + number, race.math
+            )
             yield Clock.START
-        for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
-            before = checks[position]
-            if isinstance(before, Agreement):
-                try:
-                    checks[position] = check(module, artifact, results, on_device, before)
-                except Exception as error:
-                    if device.kind == "cuda":
-                        raise  # the context may be dead: no later result of this process would count
-                    checks[position] = crash(error, Stage.CERTIFY)
+            if race.yardsticks and race.library and number == 0:
+                vendor = stack.enter_context(Runner(partial(yardstick, device, race.outputs, results), confine))
+                yield Clock.START
+            for position, (runner, place) in enumerate(entrants):
+                before = checks[position]
+                if isinstance(before, Agreement):
+                    try:
+                        checks[position] = check(through(mailbox, runner, place), results, before)
+                    except ProgramError as error:
+                        if device.kind == "cuda":
+                            raise  # the context may be dead: no later result of this process would count
+                        checks[position] = crash(error, Stage.CERTIFY)
+                yield Clock.START
+        if isinstance(checks[0], Failure):
+            return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
+        mailbox.write(draw(race.args, [False] * len(race.args), "normal", race.seed))
+        baseline.keep()
+        others.keep()
+        state = state_reader(device)
+        yield Clock.STOP
+        with host_lock.quiet():
             yield Clock.START
-    if isinstance(checks[0], Failure):
-        return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
-    arguments = to_device(draw(race.args, [False] * len(race.args), "normal", race.seed), on_device)
-    state = state_reader(device)
-    yield Clock.STOP
-    with host_lock.quiet():
-        yield Clock.START
-        runs = {}
-        for position, (module, artifact) in enumerate(zip(modules, race.contenders, strict=True)):
-            if isinstance(checks[position], Agreement) and (position or race.yardsticks):
-                packed = with_packed_weight(module, artifact, arguments, on_device)
-                runs[position] = _evaluated(Calls(module, on_device, packed))
-        if yardstick is not None:
-            runs[len(modules)] = yardstick.seconds
-        library_run = None if yardstick is None else len(modules)
-        rests = yardstick is not None and yardstick.rests
-        samples = yield from interleaved(runs, race.seed, library=library_run, rests=rests)
-        device_state = state()
+            runs: dict[int, Callable[[int], float]] = {}
+            for position, (runner, place) in enumerate(entrants):
+                if isinstance(checks[position], Agreement) and (position or race.yardsticks):
+                    runner.bind(place)
+                    runs[position] = partial(runner.seconds, place)
+            if vendor is not None and vendor.name:
+                runs[len(entrants)] = partial(vendor.seconds, 0)
+            samples = yield from interleaved(runs, race.seed, library=len(entrants))
+            device_state = state()
     return RaceAnswer(
         tuple(
             checked
@@ -111,18 +123,29 @@ def run_race(device: Device, race: BuiltRace) -> Generator[Clock, None, RaceAnsw
             else Raced(tuple(samples.get(position, ())), checked.max_abs_error, checked.max_rel_error)
             for position, checked in enumerate(checks)
         ),
-        None if yardstick is None else LibraryTime(yardstick.name, tuple(samples[len(modules)])),
+        LibraryTime(vendor.name, tuple(samples[len(entrants)])) if vendor is not None and vendor.name else None,
         device_state,
     )
 
 
-def _yardstick(
-    device: Device, on_device: tvm.runtime.Device, outputs: Sequence[bool], results: Expected
-) -> Yardstick | None:
-    """Return the call of a vendor's library that gives the results, if the device has a library with one."""
+def through(mailbox: Mailbox, runner: Runner, position: int) -> Call:
+    """Return the call of a runner's program."""
+
+    def call(inputs: Sequence[Array]) -> list[Array]:
+        mailbox.write(inputs)
+        runner.run(position)
+        return mailbox.read()
+
+    return call
+
+
+def yardstick(device: Device, outputs: Sequence[bool], results: Expected) -> Yardstick:
+    """Return the call of a vendor's library that gives the results; one without a name if the device has none."""
     if device.kind == "cuda":
-        return gpu_library.yardstick(results.inputs, outputs, results.results, on_device, math=results.math)
-    return library.yardstick(results.inputs, outputs, results.results)
+        found = gpu_library.yardstick(results.inputs, outputs, results.results, tvm_device(device), math=results.math)
+    else:
+        found = library.yardstick(results.inputs, outputs, results.results)
+    return found or Yardstick("", lambda number: 0.0)
 
 
 def not_the_same_twice(failure: Failure) -> Failure:
@@ -134,19 +157,13 @@ def not_the_same_twice(failure: Failure) -> Failure:
     return replace(failure, message=reason)
 
 
-def _evaluated(calls: Calls) -> Callable[[int], float]:
-    """Return a function of the number of calls: their mean after one call that does not count; for 0, one cold call."""
-    return lambda number: calls.mean(number) if number else calls.cold()
-
-
 def interleaved(
-    runs: dict[int, Callable[[int], float]], seed: int, *, library: int | None = None, rests: bool = False
+    runs: dict[int, Callable[[int], float]], seed: int, *, library: int | None = None
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
-    ``library`` goes on after the heats, however fast it is. If it ``rests``, before and after each of its samples, it
-    takes part in `MIN_ROUNDS` of the rounds, or a few more, and otherwise in all.
+    ``library`` goes on after the heats, however fast it is.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -175,12 +192,7 @@ def interleaved(
         if sum(seconds[i] for i in racing) > BEAT_SECONDS:
             yield Clock.START
         for i in map(int, order.permutation(racing)):
-            if i != library or not rests:
-                samples[i].append(runs[i](numbers[i]))
-            elif number % (rounds // MIN_ROUNDS) == 0:
-                time.sleep(REST_SECONDS)
-                samples[i].append(runs[i](numbers[i]))
-                time.sleep(REST_SECONDS)
+            samples[i].append(runs[i](numbers[i]))
     return samples
 
 

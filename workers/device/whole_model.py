@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,8 @@ from tuner.types import TensorInfo
 from workers.clock import Clock
 from workers.device.arguments import to_device, tvm_device
 from workers.device.measure import sample
-from workers.entry import entry
+from workers.device.runner import Action, Runner
+from workers.entry import Confine, entry
 from workers.messages import Device, ModelProgram, ModelTimes
 
 MAX_WEIGHT_BYTES = 2**30
@@ -45,27 +48,45 @@ class NotMeasured(Exception):
 
 
 @entry
-def time_model(device: Device, model: ModelProgram) -> Iterator[ModelTimes | Clock]:
-    on_device = tvm_device(device)
-    hold = host_lock.SharedHold()
-    try:
-        program, inputs = _built(model)
-    except NotMeasured as error:
-        yield ModelTimes((), str(error))
-        return
-    finally:
-        hold.close()
-    machine = relax.VirtualMachine(program, on_device)
-    arguments = to_device(inputs, on_device)
-    machine["main"](*arguments)
-    yield Clock.STOP
-    with host_lock.quiet():
-        yield Clock.START
+def time_model(device: Device, model: ModelProgram, confine: Confine) -> Iterator[ModelTimes | Clock]:
+    with Runner(lambda: _Model(device, model), confine) as runner:
+        if runner.name:
+            yield ModelTimes((), runner.name)
+            return
+        runner.load(0)
+        yield Clock.STOP
+        with host_lock.quiet():
+            yield Clock.START
+            yield ModelTimes(tuple(sample(partial(runner.seconds, 0), None)), None)
 
-        def mean(number: int) -> float:
-            return float(machine.time_evaluator("main", on_device, number=number, repeat=1)(*arguments).mean)
 
-        yield ModelTimes(tuple(sample(lambda: mean(1), mean, None)), None)
+class _Model:
+    """The model as the only program of a runner. Its ``name`` is why it cannot be measured, or empty."""
+
+    name = ""
+
+    def __init__(self, device: Device, model: ModelProgram) -> None:
+        self._device = tvm_device(device)
+        hold = host_lock.SharedHold()
+        try:
+            self._program, self._inputs = _built(model)
+        except NotMeasured as error:
+            self.name = str(error)
+        finally:
+            hold.close()
+
+    def do(self, action: Action, position: int, number: int) -> float:
+        if action is Action.LOAD:
+            self._machine = relax.VirtualMachine(self._program, self._device)
+            self._arguments = to_device(self._inputs, self._device)
+            self._machine["main"](*self._arguments)
+            return 0.0
+        if number:
+            return float(self._machine.time_evaluator("main", self._device, number=number)(*self._arguments).mean)
+        started = time.perf_counter()
+        self._machine["main"](*self._arguments)
+        self._device.sync()
+        return time.perf_counter() - started
 
 
 def _built(request: ModelProgram) -> tuple[relax.VMExecutable, list[Array]]:

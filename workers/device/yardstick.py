@@ -8,21 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from workers.device.runner import Action
+
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """A call of a vendor's library that computes what a function computes.
+    """A call of a vendor's library that computes what a function computes, as programs that a runner holds.
 
     ``seconds`` takes a number of calls and returns their mean after one call that does not count; for 0, the time of
-    one cold call. If it ``rests``, its threads occupy the contenders' cores for a while after its work, and theirs its
-    own.
+    one cold call.
     """
 
     name: str
     seconds: Callable[[int], float]
-    rests: bool
+
+    def do(self, action: Action, position: int, number: int) -> float:
+        return self.seconds(number)
 
 
 def only_result(

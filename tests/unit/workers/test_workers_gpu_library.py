@@ -21,6 +21,7 @@ from tuner.workload import make_workload
 from workers.device import gpu_library
 from workers.device.build import artifact_of, load
 from workers.device.check import expected as run_reference
+from workers.device.programs import called
 from workers.messages import BuildRequest
 
 Array = np.ndarray
@@ -249,7 +250,8 @@ def test_functions_of_tvm_are_found_on_the_inputs_of_a_race(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     workload = make_workload(te.create_prim_func(function()), "main")
-    reference = load(artifact_of(BuildRequest(workload.module_json, None, LLVM)))
+    artifact = artifact_of(BuildRequest(workload.module_json, None, LLVM))
+    reference = partial(called, load(artifact), artifact, device=CPU)
     outputs = [False] * (len(workload.args) - 1) + [True]
     results = run_reference(reference, workload.args, outputs, "normal", 3)
     assert gpu_library.find(torch, results.inputs, outputs, results.results, CPU) is not None
@@ -357,7 +359,7 @@ def test_a_yardstick_computes_in_float32_and_does_not_rest(monkeypatch: pytest.M
     monkeypatch.setattr(torch.cuda, "Event", cuda.Event)
     yardstick = gpu_library.yardstick(*PRODUCT, RESULTS, CPU)
     assert yardstick is not None
-    assert (yardstick.rests, yardstick.name) == (False, gpu_library.library_name(torch))
+    assert yardstick.name == gpu_library.library_name(torch)
     assert yardstick.seconds(1) == 0.0
     assert chosen == [CPU.index]
     assert not torch.backends.cuda.matmul.allow_tf32

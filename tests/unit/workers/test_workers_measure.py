@@ -19,6 +19,7 @@ from tuner.types import DeviceState, Failure, Workload
 from workers.clock import Clock
 from workers.device import build, measure
 from workers.device.library import library_name
+from workers.device.programs import Calls
 from workers.device.race import HEATS, MIN_ROUNDS, ROUNDS, race
 from workers.messages import (
     Artifact,
@@ -56,7 +57,7 @@ def artifact(workload: Workload) -> Artifact:
 
 def measured(*candidates: tuple[Artifact, float | None]) -> list[Samples | Failure]:
     batch = MeasureBatch(ARGS, tuple(Candidate("key", built, cutoff) for built, cutoff in candidates))
-    progress = [step for step in measure.measure(HOST, batch) if not isinstance(step, Clock)]
+    progress = [step for step in measure.measure(HOST, batch, lambda: None) if not isinstance(step, Clock)]
     results = {step.position: step.result for step in progress if step.result is not None}
     return [results[position] for position in range(len(candidates))]
 
@@ -74,7 +75,7 @@ def failure(result: Samples | Raced | Failure) -> Failure:
 def answer(baseline: Workload, contenders: tuple[Workload, ...], outputs: tuple[bool, ...] = OUTPUTS) -> RaceAnswer:
     reference = artifact(baseline)
     built = BuiltRace(baseline.args, outputs, reference, (reference, *map(artifact, contenders)), seed=7)
-    [found] = [value for value in race(HOST, built) if not isinstance(value, Clock)]
+    [found] = [value for value in race(HOST, built, lambda: None) if not isinstance(value, Clock)]
     return found
 
 
@@ -149,7 +150,7 @@ def test_how_often_a_program_is_called(
         taken.append(seconds[min(len(made), len(seconds)) - 1])
         return taken[-1]
 
-    assert measure.sample(lambda: mean(0), mean, cutoff) == taken[-samples:]
+    assert measure.sample(mean, cutoff) == taken[-samples:]
     assert made == calls
 
 
@@ -194,7 +195,7 @@ def test_a_slow_baseline_does_not_hold_up_the_race(monkeypatch: pytest.MonkeyPat
 
 def test_a_call_that_takes_long_is_a_sample_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.device.race.LONG_SECONDS", 0.0)
-    monkeypatch.setattr(measure.Calls, "mean", lambda calls, number: pytest.fail("called more often than it need be"))
+    monkeypatch.setattr(Calls, "mean", lambda calls, number: pytest.fail("called more often than it need be"))
     baseline, same = raced(programs.elementwise("C[vi, vj] = B[vi, vj] + A[vi, vj]"))
     assert all(seconds > 0 for entry in (baseline, same) for seconds in run_secs(entry))
 

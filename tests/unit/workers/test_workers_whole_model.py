@@ -56,7 +56,7 @@ def submission() -> Submission:
 
 
 def timed(module_json: str, traces: Mapping[str, str | None]) -> ModelTimes:
-    *_, last = whole_model.time_model(HOST, ModelProgram(module_json, TARGET, dict(traces)))
+    *_, last = whole_model.time_model(HOST, ModelProgram(module_json, TARGET, dict(traces)), lambda: None)
     assert isinstance(last, ModelTimes)
     return last
 
