@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from loopwright.results.comparison import Comparison
     from loopwright.results.stock import register_intrinsics
     from loopwright.shapes.plan import Portfolio, plan_shapes
+    from loopwright.stateful import StatefulModel
 
 _HOME = {
     "ApplyReport": "applying.report",
@@ -58,6 +59,7 @@ _HOME = {
     "Model": "model",
     "Portfolio": "shapes.plan",
     "SpaceDescription": "frontends.space_description",
+    "StatefulModel": "stateful",
     "explain": "frontends.space_description",
     "export_library": "applying.exporting",
     "load": "packaging.load",
@@ -87,6 +89,7 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailable",
     "SpaceDescription",
+    "StatefulModel",
     "TooManyRequests",
     "TvmUnavailable",
     "Unauthorized",

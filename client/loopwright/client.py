@@ -411,7 +411,7 @@ class Client:
 
         Returns:
             A ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a ``tvm.runtime.Module`` for a module without
-            Relax.
+            Relax; with ``state``, a `StatefulModel`, which is called with the model's inputs.
 
         Raises:
             UnsupportedModel: the model cannot be turned into a module; the message names the part.
@@ -434,7 +434,11 @@ class Client:
             found = agreement(program.reference, built, applied, looked_up.target)
             self.last_report = replace(self.last_report, agreement=found)
         self.last_report.log()
-        return built
+        if source.state is None:
+            return built
+        from loopwright.stateful import StatefulModel
+
+        return StatefulModel(built, program.buffers, looked_up.target)
 
     def compare(
         self,

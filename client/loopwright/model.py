@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, get_args
 
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from loopwright.shapes.plan import Extents, Portfolio, is_portfolio
+
+StateMode = Literal["functional"]
 
 Shapes: TypeAlias = dict[str, int] | list[dict[str, int]] | Portfolio | Extents
 
@@ -19,6 +21,7 @@ class OtherOptions(TypedDict, total=False):
     spec: Any
     exact_math: bool
     math: MathMode
+    state: StateMode | None
 
 
 class ModelOptions(OtherOptions, total=False):
@@ -49,10 +52,13 @@ class Model:
             of a few units in the last place (CPU, float32), and the sums of convolutions, instead of Winograd's.
         math: ``"tf32"`` permits products and convolutions of float32 to round their factors to TF32, on GPUs of compute
             capability 8.0 or later. What is found answers only requests that permit it.
+        state: ``"functional"`` takes PyTorch models that change their buffers: the program takes these buffers behind
+            its inputs and returns their new values behind its outputs, and `Client.compile` returns a `StatefulModel`,
+            which keeps them. Other models that change their buffers are refused.
 
     Raises:
         TypeError: ``model`` is a `Model`, or an extent in ``shapes`` is no whole number.
-        ValueError: ``math`` is unknown.
+        ValueError: ``math`` or ``state`` is unknown, or ``state`` is given with many values of an extent.
     """
 
     model: Any
@@ -67,12 +73,18 @@ class Model:
     """Whether functions are those of the C library, and convolutions are not Winograd's."""
     math: MathMode = FP32
     """Whether factors may be rounded to TF32."""
+    state: StateMode | None = None
+    """Whether buffers that the model changes become inputs and outputs of its program."""
 
     def __post_init__(self) -> None:
         if isinstance(self.model, Model):
             raise TypeError("model is a loopwright.Model already; change its options with dataclasses.replace")
         if self.math not in (modes := get_args(MathMode)):
             raise ValueError(f"math: should be {' or '.join(map(repr, modes))}, and is {self.math!r}")
+        if self.state not in (None, *get_args(StateMode)):
+            raise ValueError(f"state: should be 'functional' or left out, and is {self.state!r}")
+        if self.state and is_portfolio(self.shapes):
+            raise ValueError("state is for models of one shape, and shapes gives many values of an extent; give one")
         object.__setattr__(self, "shapes", _whole(self.shapes))
 
     @property

@@ -75,6 +75,8 @@ def complete(files: Files, looked_up: LookedUp) -> Files:
 
 
 def _write_torch(folder: Path, source: Model, target: Any, with_onnx: bool) -> Files:
+    if source.state is not None:
+        raise ValueError("state is for compile; a model that keeps buffers is neither compared nor packaged")
     pytorch, program = importlib.import_module("torch"), torch.exported(source)
     if program.example_inputs is None:
         raise ValueError(

@@ -74,9 +74,10 @@ def _frontend_of(source: Model) -> ModuleType:
         )
     for frontend in FRONTENDS:
         if frontend.accepts(model):
-            for name in ("example_inputs", "spec"):
+            for name in ("example_inputs", "spec", "state"):
                 if getattr(source, name) is not None and name not in frontend.OPTIONS:
-                    raise TypeError(f"{name} is not for {frontend.ACCEPTS}; leave it out")
+                    takers = " or ".join(str(each.ACCEPTS) for each in FRONTENDS if name in each.OPTIONS)
+                    raise TypeError(f"{name} is not for {frontend.ACCEPTS}, but for {takers} alone; leave it out")
             return frontend
     accepted = "; ".join(str(frontend.ACCEPTS) for frontend in FRONTENDS)
     raise TypeError(f"cannot take a {type(model).__module__}.{type(model).__qualname__}; accepted are: {accepted}")

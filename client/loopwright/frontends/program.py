@@ -15,13 +15,15 @@ class Program:
     """``weights`` are ``tvm.runtime.Tensor`` values by the name of the Relax function's parameter that takes them.
 
     ``reference`` is the model itself, where its own framework can run it here. ``bound`` are the names of symbolic
-    extents that the front end has bound.
+    extents that the front end has bound. ``buffers`` are the initial values of the model's state by name: ``main``
+    takes the values as its last inputs, and returns the new ones as its last outputs.
     """
 
     module: Any
     weights: dict[str, Any] = field(default_factory=dict)
     reference: Reference | None = None
     bound: frozenset[str] = frozenset()
+    buffers: dict[str, Any] = field(default_factory=dict)
 
     def bind(self, shape: Mapping[str, int]) -> Program:
         """Return the program with symbolic extents bound by name, but for those that its front end has bound.

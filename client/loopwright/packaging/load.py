@@ -48,7 +48,7 @@ class PackagedModel:
         for (name, shape), value in zip(self._inputs, inputs, strict=True):
             if tuple(value.shape) != shape:
                 raise ValueError(f"input {name} has the shape {tuple(value.shape)}, and the model takes {shape}")
-        return _like(self.run(*map(as_tensor, inputs)), inputs)
+        return like(self.run(*map(as_tensor, inputs)), inputs)
 
 
 def load(folder: str | Path = Path(__file__).parent) -> PackagedModel:
@@ -99,9 +99,10 @@ def _copied(value: Any) -> Any:
     return aligned
 
 
-def _like(value: Any, inputs: tuple[Any, ...]) -> Any:
+def like(value: Any, inputs: tuple[Any, ...]) -> Any:
+    """Return a tensor, or each of several, as what the inputs are: a tensor of PyTorch, or an array of NumPy."""
     if not isinstance(value, tvm_ffi.Tensor):
-        return tuple(_like(each, inputs) for each in value)
+        return tuple(like(each, inputs) for each in value)
     if any(type(each).__module__.partition(".")[0] == "torch" for each in inputs):
         return sys.modules["torch"].from_dlpack(value)
     import numpy as np

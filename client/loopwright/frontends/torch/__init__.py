@@ -12,14 +12,15 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loopwright.errors import UnsupportedModel, first_line
 from loopwright.extras import require_tvm
 from loopwright.frontends.program import Program, detach
+from loopwright.frontends.torch import buffers, state
 from loopwright.frontends.torch import dims as torch_dims
-from loopwright.frontends.torch import state
 from loopwright.frontends.torch.reference import TorchReference
 from loopwright.frontends.torch.values import flattened, is_tree, replaced, tensors
 from loopwright.model import Model
@@ -27,7 +28,7 @@ from loopwright.model import Model
 ACCEPTS = (
     "a torch.nn.Module or FX GraphModule with example_inputs, a torch.export.ExportedProgram or the path of a .pt2 file"
 )
-OPTIONS = frozenset({"example_inputs"})
+OPTIONS = frozenset({"example_inputs", "state"})
 _MOST_CLASSES = 20
 """Of inputs and outputs of a saved program, each of which takes another try to load it."""
 
@@ -50,7 +51,12 @@ def to_program(source: Model) -> Program:
         # PyTorch warns of a class of its own whenever an exported program is copied.
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
         program = exported(source)
-        return detach(_translated(program), TorchReference(program))
+        decomposed = _decomposed(program)
+        names: tuple[str, ...] = ()
+        if source.state is not None:
+            decomposed, names = buffers.functional(decomposed)
+        detached = detach(_translated(decomposed), TorchReference(program, names))
+        return replace(detached, buffers={name: buffers.initial(program, name) for name in names})
 
 
 def exported(source: Model) -> Any:
@@ -71,12 +77,16 @@ def exported(source: Model) -> Any:
             "torch.nn.Module that was traced or scripted"
         )
     inputs, named = _inputs(model, source.example_inputs)
-    outputs = _outputs(state.isolated(model), inputs, named)
+    own = state.isolated(model)
+    outputs = _outputs(own, inputs, named)
+    buffers.check_names(model, own)
     own = state.isolated(model)
     if is_tree((inputs, named), outputs):
-        return export(type(model).__name__, own, inputs, named)
-    flat, by_name = flattened(own, inputs, named)
-    return export(type(model).__name__, flat, (), by_name)
+        program = export(type(model).__name__, own, inputs, named)
+    else:
+        flat, by_name = flattened(own, inputs, named)
+        program = export(type(model).__name__, flat, (), by_name)
+    return buffers.merged(program)
 
 
 def _loaded(path: str) -> Any:
@@ -188,6 +198,10 @@ def export(name: str, module: Any, inputs: tuple[Any, ...], named: Mapping[str, 
         with _quietly():
             return torch.export.export(module, inputs, dict(named or {}))
     except Exception as error:
+        if "missing nn_module_stack metadata" in str(error):
+            raise UnsupportedModel(
+                f"torch.export cannot capture {name}, which assigns an input to a buffer; write buffer.copy_(input)"
+            ) from error
         raise UnsupportedModel(
             f"torch.export cannot capture {name}{_where(error)}: {first_line(error)}; a branch or a "
             "loop on the values of tensors must be written with torch.where, torch.cond or a fixed count"
@@ -219,7 +233,6 @@ def _where(error: BaseException) -> str:
 def _translated(program: Any) -> Any:
     # It imports TVM and PyTorch.
     importer = importlib.import_module("loopwright.frontends.torch.importer")
-    program = _decomposed(program)
     state.check(program)
     try:
         mod = importer.import_program(program)
@@ -242,6 +255,11 @@ def _decomposed(program: Any) -> Any:
         decompositions = importlib.import_module("loopwright.frontends.torch.decompositions")
         return program.run_decompositions(decompositions.table())
     except Exception as error:
+        if overlapping := buffers.overlapping(program):
+            raise UnsupportedModel(
+                f"the buffers {', '.join(overlapping)} share memory, and the model changes one of them in place; give "
+                "each memory of its own (clone)"
+            ) from error
         raise UnsupportedModel(
             f"torch.export cannot decompose this model into core operators: {first_line(error)}; write that part with "
             "other operators, or tune the parts around it"

@@ -15,6 +15,8 @@ class TorchReference:
     """See `loopwright.frontends.reference.Reference`."""
 
     program: Any
+    buffers: tuple[str, ...] = ()
+    """Of the program, that are the last inputs and, as they are after the call, the last outputs."""
     name: str = "PyTorch"
 
     def call(self, *, special: bool = False) -> Call | None:
@@ -24,10 +26,13 @@ class TorchReference:
         change = _with_specials if special else _copy
         args, kwargs = torch.utils._pytree.tree_map(change, self.program.example_inputs)
         # Before the call, which may change its inputs.
-        inputs = [_copy(tensor) for tensor in _tensors((args, kwargs))]
+        module = self.program.module(check_guards=False)
+        state = {name: _copy(module.get_buffer(name)) for name in self.buffers}
+        inputs = _tensors((args, kwargs, list(state.values())))
         try:
             with torch.no_grad():
-                outputs = _tensors(self.program.module(check_guards=False)(*args, **kwargs))
+                returned = torch.func.functional_call(module, state, args, kwargs)
+                outputs = _tensors((returned, list(state.values())))
         except Exception:
             if special:  # values that it checks, or uses as indices
                 return None

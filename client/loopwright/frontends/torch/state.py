@@ -1,6 +1,7 @@
 """Models that compute something else in each call: they change their buffers or attributes, or draw random numbers.
 
-A compiled function has no state, so that such a model is refused.
+A compiled function has no state, so that such a model is refused, unless its buffers are inputs and outputs
+(`loopwright.frontends.torch.buffers`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def run(model: Any, call: Callable[[], Any]) -> Any:
     if changed:
         raise UnsupportedModel(
             f"{name} changes its own {', '.join(changed)} whenever it is called, and a compiled function keeps no "
-            "state; take the value as an input, and return the new one as an output"
+            "state; take the value as an input and return the new one as an output, or make it a buffer "
+            '(register_buffer) and give state="functional"'
         )
     return outputs
 
@@ -79,8 +81,8 @@ def check(program: Any) -> None:
     if changed := sorted(set(targets.values())):
         raise UnsupportedModel(
             f"the model changes its own {', '.join(changed)} whenever it is called, and a compiled function keeps no "
-            "state; call .eval() on it first if it is in training mode, or take the buffer as an input and return its "
-            "new value as an output"
+            'state; call .eval() on it first if it is in training mode, or give state="functional": then its buffers '
+            "are inputs and outputs of the program, and the compiled model keeps them"
         )
     for part in program.graph_module.modules():
         for node in getattr(getattr(part, "graph", None), "nodes", ()):
