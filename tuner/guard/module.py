@@ -35,6 +35,8 @@ _FUNCTION_KINDS = re.compile(
     r"|relax\.(FuncType|TensorType|ShapeType|expr\.ShapeExpr)"
 )
 
+_TRACE_KINDS = re.compile(rf"{_FUNCTION_KINDS.pattern}|tirx\.IndexMap")
+
 _OPS = re.compile(
     r"prim\.(ceil|clz|if_then_else|likely|log2|vscale)"
     r"|tirx\.(acos|acosh|asin|asinh|atan|atan2|atanh|copysign|cos|cosh|ctpop|dp4a|erf|exp|exp10|exp2|fabs|floor|fma|fmod"
@@ -97,6 +99,15 @@ def load_module_json(text: str) -> tvm.IRModule:
     except Exception as error:  # TVM raises whatever its reflection meets first.
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
         raise InvalidModule(f"TVM cannot load the module ({reason}); send tvm.ir.save_json(mod) unchanged") from None
+
+
+def foreign_kinds(text: str) -> str:
+    """Return the kinds in TVM's JSON of a part of a trace that neither functions nor index maps have, as a list."""
+    try:
+        kinds = {str(node["type"]) for node in json.loads(text)["nodes"]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "what is not TVM's JSON"
+    return ", ".join(sorted(kind for kind in kinds if not _TRACE_KINDS.fullmatch(kind)))
 
 
 def check_callouts(func: tvm.tirx.PrimFunc) -> list[str]:

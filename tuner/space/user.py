@@ -15,10 +15,10 @@ from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
 from loopwright.codegen.errors import last_line
+from loopwright.codegen.program.annotations import may_be_scheduled
 from loopwright.codegen.program.schedule import new_schedule
-from loopwright.codegen.rule import KNOB, RULE
 from tuner.errors import InvalidSpace
-from tuner.guard.module import check_callouts
+from tuner.guard.module import check_callouts, foreign_kinds
 from tuner.space.design_space import DesignSpace
 from tuner.workload import tune_context
 
@@ -75,35 +75,6 @@ INSTRUCTIONS = frozenset(
     }
 )
 
-ANNOTATIONS = frozenset(
-    {
-        "meta_schedule.tiling_structure",
-        "meta_schedule.parallel",
-        "meta_schedule.vectorize",
-        "meta_schedule.unroll_explicit",
-        "meta_schedule.unroll_implicit",
-        "meta_schedule.random_compute_producer",
-        "meta_schedule.cooperative_fetch",
-        "meta_schedule.thread_extent_low_inclusive",
-        "meta_schedule.thread_extent_high_inclusive",
-        "meta_schedule.layout_rewrite_preproc",
-        "meta_schedule.cache_type",
-        "meta_schedule.inline_rule",
-        "meta_schedule.auto_tensorize",
-        "meta_schedule.auto_tensorize_init",
-        "meta_schedule.vectorize_factor",
-        "meta_schedule.cross_thread_reduction",
-        "pragma_auto_unroll_max_step",
-        "pragma_loop_partition_hint",
-        "pragma_unroll_explicit",
-        "software_pipeline_stage",
-        "software_pipeline_order",
-        "software_pipeline_async_stages",
-        "double_buffer_scope",
-        "warp_execution",
-    }
-)
-
 
 def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) -> DesignSpace:
     """Return the space of a user's traces (TVM's ``[instructions, decisions]``), kept to those that apply to this
@@ -138,24 +109,27 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
 
 
 def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> None:
-    """Refuse a trace that uses an instruction neither listed above nor in ``also``, or a foreign annotation.
+    """Refuse a trace that uses an instruction neither listed above nor in ``also``, a foreign annotation or object.
 
     ``name`` is what the messages call it. Raises InvalidSpace.
     """
     if not (isinstance(trace, list) and len(trace) == 2 and all(isinstance(part, list) for part in trace)):
         raise InvalidSpace(f"{name} is not TVM's [instructions, decisions]; send sch.trace.as_json()")
+    drawn: dict[str, Any] = {}
     for instruction in trace[0]:
         if not _is_instruction(instruction):
-            raise InvalidSpace(f"{name} holds a malformed instruction: {json.dumps(instruction)[:120]}")
-        kind, _, attributes, _ = instruction
+            raise InvalidSpace(f"{name} holds a malformed instruction: {_short(instruction)}")
+        kind, inputs, attributes, outputs = instruction
         if kind not in INSTRUCTIONS | also:
             raise InvalidSpace(f"{name} uses {kind}, which a submitted space may not; remove that step")
-        if kind in ("Annotate", "Unannotate") and not (
-            attributes
-            and isinstance(attributes[0], str)
-            and (attributes[0] in ANNOTATIONS or attributes[0].startswith((RULE, KNOB)))
-        ):
-            raise InvalidSpace(f"{name} sets the annotation {attributes[:1]}, which a space may not")
+        if kind == "Annotate" and not (attributes and _may_annotate(attributes[0], inputs[1:], drawn)):
+            raise InvalidSpace(
+                f"{name} sets the annotation {_short(attributes[:1])} to {_short(inputs[1:])}, which a space may not"
+            )
+        if kind == "SampleCategorical" and attributes and outputs:
+            drawn[str(outputs[0])] = attributes[0]
+    if complaint := _foreign_objects(trace):
+        raise InvalidSpace(f"{name} {complaint}")
 
 
 def _is_instruction(value: Any) -> bool:
@@ -166,3 +140,34 @@ def _is_instruction(value: Any) -> bool:
         and isinstance(value[0], str)
         and all(isinstance(part, list) for part in value[1:])
     )
+
+
+def _may_annotate(name: Any, inputs: list[Any], drawn: dict[str, Any]) -> bool:
+    """Return whether a trace may set an annotation to a value, or to each of those that the value is drawn from."""
+    if len(inputs) != 1:
+        return False
+    value = inputs[0]
+    if isinstance(value, str):  # a text in quotes, or what an instruction before has drawn
+        is_text = len(value) > 1 and value[0] == value[-1] == '"'
+        values = [value[1:-1]] if is_text else drawn.get(value)
+    else:
+        values = [value]
+    return isinstance(values, list) and bool(values) and all(may_be_scheduled(name, each) for each in values)
+
+
+def _foreign_objects(trace: list[Any]) -> str:
+    """Return what a trace's texts make of TVM's objects, but should not; empty if nothing."""
+    stack: list[Any] = [trace]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            return "contains a mapping, which no instruction takes"
+        elif isinstance(value, str) and value.startswith("{") and (kinds := foreign_kinds(value)):
+            return f"contains {kinds}, which an instruction may not bring"
+    return ""
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value)[:120]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from db.exchange.json_pair import pack
+from loopwright.codegen.program.annotations import OF_SCHEDULES
 from tests.security.fuzz import modules
 from tests.security.fuzz.seeds import Scheduled
 from tests.security.fuzz.values import TEXTS, altered, altered_list, value
-from tuner.space.user import ANNOTATIONS, INSTRUCTIONS
+from tuner.space.user import INSTRUCTIONS
 
 _UNLISTED = (
     "UnsafeSetDType",
@@ -27,7 +28,7 @@ _UNLISTED = (
 )
 _INTRINSICS = ("dot_16x4_vnni", "mma_sync_m16n8k8_f16f16f32", "no such intrinsic", "\x00", 7)
 _ANNOTATED = (
-    *sorted(ANNOTATIONS),
+    *sorted(OF_SCHEDULES),
     "pragma_import_c",
     "pragma_scope",
     "loopwright.rule",

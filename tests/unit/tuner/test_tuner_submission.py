@@ -12,12 +12,17 @@ from loopwright import frontends
 from loopwright.codegen.errors import InvalidModule, InvalidTarget, UnsupportedVersion
 from loopwright.codegen.math_mode import MathMode
 from loopwright.codegen.program.digest import normal_form, workload_digest
-from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
+from loopwright.codegen.target import target_from
+from tests.support import convolution_programs, gpu_programs
 from tests.support.programs import LIBRARY_ONLY, NAMED_CALLS
+from tests.support.rule_programs import product
 from tests.support.tuner_programs import LLVM, add_one, add_one_script, elementwise, matmul, mlp, split_outer, traced
 from tuner.errors import InvalidSpace
 from tuner.inspection.answers import Submission
 from tuner.inspection.submission import parse
+from tuner.space.builtin import builtin_space
+from tuner.space.user import check_trace
 from tuner.types import TensorInfo
 
 MODES: tuple[MathMode, ...] = ("fp32", "tf32")
@@ -196,7 +201,18 @@ def test_a_space_may_fit_one_function_of_several() -> None:
     assert len(answer.tasks) == 2
 
 
+def _with_object(kind: str) -> list[Any]:
+    """Return an instruction with an object of TVM in place of an index map."""
+    return [
+        "TransformLayout",
+        ["b0", json.dumps({"root_index": 0, "nodes": [{"type": kind}]})],
+        [0, 0, None, False],
+        [],
+    ]
+
+
 GOOD = traced(elementwise(), split_outer)
+DRAWN = ["SampleCategorical", [], [[16, 1 << 40], [0.5, 0.5]], ["v1"]]
 
 
 @pytest.mark.parametrize(
@@ -215,6 +231,18 @@ GOOD = traced(elementwise(), split_outer)
         ([[[["Nonsense", [], [], []]], []]], "uses Nonsense"),
         ([[[["Annotate", [], [], []]], []]], "sets the annotation"),
         ([[[["Annotate", ["l1", '"x"'], ["pragma_import_llvm"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["b0", [[0, 0, -16, 1]]], ["buffer_dim_align"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["b0", [1]], ["explicit_read_region"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["l1", -1], ["pragma_auto_unroll_max_step"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["l1", 1 << 40], ["meta_schedule.unroll_explicit"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["l1", [0, -3]], ["software_pipeline_order"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["l1", "v1"], ["pragma_auto_unroll_max_step"], []]], []]], "sets the annotation"),
+        ([[[DRAWN, ["Annotate", ["l1", "v1"], ["pragma_auto_unroll_max_step"], []]], []]], "sets the annotation"),
+        ([[[["Annotate", ["b0", '{"nodes": [{"type": "str"}]}'], ["warp_execution"], []]], []]], "sets the annotation"),
+        ([[[_with_object("ffi.Module")], []]], "contains ffi.Module, which"),
+        ([[[_with_object("ir.EnvFunc")], []]], "contains ir.EnvFunc, which"),
+        ([[[["TransformLayout", ["b0", "{}"], [0, 0, None, False], []]], []]], "contains what is not TVM's JSON"),
+        ([[[["Split", ["l1", {"a": 1}], [True, False], ["l2"]]], []]], "contains a mapping"),
         ([[[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]], "no trace of the space applies"),
         ([[[["GetSBlock", 7, None, "b0"]], []]], "malformed instruction"),
         ([[[["Split", ["l9"], [True, False], ["l1"]]], []]], "no trace of the space applies"),
@@ -224,6 +252,25 @@ GOOD = traced(elementwise(), split_outer)
 def test_a_bad_space(space: list[Any], message: str) -> None:
     with pytest.raises(InvalidSpace, match=message):
         _parse(elementwise().script, space=space)
+
+
+@pytest.mark.parametrize(
+    ("mod", "target"),
+    [
+        (product(24, 32, 16), {"kind": "llvm", "num-cores": 2}),
+        (convolution_programs.conv_nhwc(8, 6, 17, 3), {"kind": "llvm", "num-cores": 2}),
+        pytest.param(
+            tvm.IRModule({"main": gpu_programs.PROGRAMS["product fp16, sums fp32"]()}),
+            {"kind": "cuda", "arch": "sm_90"},
+            marks=pytest.mark.whole,
+        ),
+    ],
+    ids=["product", "convolution", "tensor cores"],
+)
+def test_every_trace_of_the_built_in_space_may_be_submitted(mod: tvm.IRModule, target: dict[str, Any]) -> None:
+    space = builtin_space(mod, target_from(target), 1, experimental=True)
+    for trace in [*space.traces, *space.seeds]:
+        check_trace(json.loads(trace_to_json(trace)), "the trace", also=frozenset({"Tensorize"}))
 
 
 def test_with_tf32_the_products_are_workloads_of_their_own_and_the_rest_is_not() -> None:

@@ -20,6 +20,8 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import Stmt
 from tvm.tirx.transform import StmtSimplify
 
+from loopwright.codegen.program.annotations import may_be_had
+
 _MOST = 2**62
 """Numbers of 64 bits keep away from the analyzer's own infinity."""
 _LEAVES = (Var, prim.IntImm, prim.FloatImm, tvm.ir.StringImm, GenericConst)
@@ -41,12 +43,6 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     prim.Select: ("condition", "true_value", "false_value"),
 }
 """The operands of expressions."""
-_ANNOTATIONS = re.compile(
-    r"schedule_rule|layout_free_placeholders|workload|axis|double_buffer_scope|warp_execution"
-    r"|(auto_scheduler|pragma|software_pipeline)_\w+|meta_schedule\.\w+"
-)
-"""Of loops and blocks. Others, as ``explicit_read_region`` and ``buffer_dim_align``, say how much memory a buffer
-takes, and TVM believes them."""
 _MOST_BYTES = 2**47
 """Of a buffer: as much as processors address."""
 _INTEGERS = re.compile(r"(?P<kind>int|uint|bool)(?P<bits>\d*)(x\d+)?")
@@ -200,9 +196,9 @@ class _Walk:
             self.statement(loop.body)
 
     def _annotations(self, place: str, annotations: Mapping[str, object]) -> None:
-        for name in annotations:
-            if not _ANNOTATIONS.fullmatch(name):
-                self._complain(f"{place} has the annotation {name}")
+        for name, value in annotations.items():
+            if not may_be_had(name, value):
+                self._complain(f"{place} has the annotation {name} with the value {value}")
 
     def _attribute(self, stmt: tirx.AttrStmt) -> None:
         self._expressions([stmt.value])
