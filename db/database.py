@@ -32,6 +32,7 @@ from db.results.leaderboard import Leaderboard
 from db.results.lookup import Lookup
 from db.results.rechecks import Rechecks
 from db.results.records import Records
+from db.results.signing_keys import SigningKeys
 from db.retention import Retention
 from db.trials import Trials
 from db.upkeep.gauges import Gauges
@@ -67,6 +68,7 @@ class Database:
         self.rechecks = Rechecks(self._sessions)
         self.records = Records(self._sessions)
         self.certificates = Certificates(self._sessions)
+        self.signing_keys = SigningKeys(self._sessions)
         self.leaderboard = Leaderboard(self._sessions)
         self.lookup = Lookup(self._sessions)
         self.insight = Insight(self._sessions)

@@ -517,6 +517,20 @@ class TrialCount(Base):
     """Those of them that a cost model can learn from."""
 
 
+class SigningKey(Base):
+    """A key with which certificates are signed; both parts are base64."""
+
+    __tablename__ = "signing_keys"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    """See `loopwright.codegen.signatures.key_id`."""
+    public_key: Mapped[str]
+    private_key: Mapped[str | None]
+    """None once it is retired."""
+    created_at: Mapped[datetime]
+    retired_at: Mapped[datetime | None]
+
+
 class Certificate(Base):
     """The evidence for a best.
 
@@ -560,6 +574,11 @@ class Certificate(Base):
     """When it was last raced anew."""
     regressed_at: Mapped[datetime | None]
     """Since when it is known that it says too much."""
+    document: Mapped[str]
+    """What is signed: JSON, as `db.results.evidence` writes it."""
+    key_id: Mapped[str] = mapped_column(ForeignKey("signing_keys.id"))
+    signature: Mapped[str]
+    """Of the document, in base64."""
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
 

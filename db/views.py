@@ -204,12 +204,21 @@ class WorkloadDetail:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedDocument:
+    """A document (JSON), and its signature (base64) by the key with this id."""
+
+    document: str
+    key_id: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
 class CertificateView:
     """A stored certificate with its place in the database.
 
     ``value`` is the evidence; ``rejected_trials`` are the trial ids of the rejected contenders, by candidate hash.
     ``conditions`` are TVM, kernel and driver of its newest race, ``checked_at`` is when it was last raced anew, and
-    ``regressed_at`` since when it is known not to hold any more.
+    ``regressed_at`` since when it is known not to hold any more. ``signed`` is what was signed when it was issued.
     """
 
     id: str
@@ -226,6 +235,7 @@ class CertificateView:
     regressed_at: datetime | None
     value: Certificate
     rejected_trials: dict[str, str]
+    signed: SignedDocument
 
     @property
     def speedup(self) -> float:

@@ -1,6 +1,7 @@
 """``python -m service``: the whole service; with ``api`` or ``controller`` first, that part alone.
 
-``migrate``, ``prune`` and ``backup`` maintain the database. ``doctor`` checks whether a service can run here.
+``migrate``, ``prune``, ``backup`` and ``rotate-key`` maintain the database. ``doctor`` checks whether a
+service can run here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from service.settings import parser as settings_parser
 from service.traces import tracer
 from workers.boards.config import BadBoards, read_boards
 
-_ROLES = ("serve", "migrate", "api", "controller", "prune", "backup", "doctor")
+_ROLES = ("serve", "migrate", "api", "controller", "prune", "backup", "rotate-key", "doctor")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -100,6 +101,10 @@ def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
         if arguments["to"] is None:
             sys.exit("loopwright: say where to with --to FILE")
         upkeep.back_up(settings, Path(arguments["to"]))
+    elif role == "rotate-key":
+        from service import upkeep
+
+        upkeep.rotate_key(settings)
     elif role == "doctor":
         from service import doctor
 

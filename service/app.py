@@ -58,6 +58,7 @@ def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastA
         sandbox = Sandbox(_SANDBOXES, settings.walls)
         await anyio.to_thread.run_sync(sandbox.start)
         database.tokens.put_owner(ensure_token(settings), settings.owner)
+        database.signing_keys.ensure()
         streams = Shares("event streams", each=settings.max_streams_per_user, total=settings.max_streams)
         feeds, parsers = Feeds(database, event), CapacityLimiter(_PARSERS)
         app.state.context = Context(

@@ -1,4 +1,4 @@
-"""``python -m service prune`` and ``backup``: maintenance of the database, also while the service is running."""
+"""``python -m service prune``, ``backup`` and ``rotate-key``: upkeep of the database, also while the service runs."""
 
 from __future__ import annotations
 
@@ -27,6 +27,16 @@ def prune(settings: Settings, *, days: float, dry_run: bool, shrinks: bool) -> N
             shrink(settings.database)
         except CannotBackUp as error:
             sys.exit(f"loopwright: {error}")
+
+
+def rotate_key(settings: Settings) -> None:
+    """Sign certificates with a new key from now on. The key before loses its private part and stays published."""
+    database = Database(settings.database)
+    try:
+        key = database.signing_keys.rotate()
+    finally:
+        database.close()
+    print(f"Certificates are signed with the key {key.id} from now on.")
 
 
 def back_up(settings: Settings, target: Path) -> None:

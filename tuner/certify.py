@@ -47,7 +47,7 @@ def certify(
         )
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not chosen or _accepted(result):
-            return _certificate(result, workload, outputs, rejected)
+            return _certificate(result, workload, outputs, rejected, seed)
 
 
 def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:
@@ -83,14 +83,15 @@ def _beats(contender: Raced, baseline: Raced) -> bool:
 
 
 def _certificate(
-    result: RaceResult, workload: Workload, outputs: Sequence[bool], rejected: dict[str, Failure]
+    result: RaceResult, workload: Workload, outputs: Sequence[bool], rejected: dict[str, Failure], seed: int
 ) -> Certificate:
     args, best = workload.args, winner(result)
     entry = _accepted(result)[best] if best is not None else result.baseline
     written = [info.dtype for info, output in zip(args, outputs, strict=True) if output] or [args[-1].dtype]
     rtol = max(tolerance(dtype, workload.math) for dtype in written)
+    candidate_hash = best if best is not None else BASELINE.hash
     return Certificate(
-        candidate_hash=best if best is not None else BASELINE.hash,
+        candidate_hash=candidate_hash,
         inputs=(
             f"{len(DRAWS)} sets of random inputs ({', '.join(DRAWS)}; indices in range), outputs filled with NaN or an "
             "unlikely number before the call, all arguments compared after it"
@@ -108,4 +109,6 @@ def _certificate(
         sandbox=result.sandbox,
         system=result.system,
         device_state=result.device_state,
+        seed=seed,
+        artifact_sha256=result.artifacts.get(candidate_hash),
     )

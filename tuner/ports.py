@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from loopwright.codegen.kinds import SandboxLevel
@@ -80,7 +80,8 @@ class RaceResult:
     A contender that may not be published is a `Failure`; a wrong result is ``Failure(CERTIFY, WRONG_RESULT, …)``.
     ``library`` is the time of a vendor's library, if one computes the same; ``sandbox`` the level of the walls around
     the process of the race, ``system`` the kernel and the driver under it, ``device_state`` that of a GPU after the
-    last round; None if they are unknown.
+    last round; None if they are unknown. ``artifacts`` are the SHA-256 (hexadecimal) of the code of each program that
+    was raced, by candidate hash.
     """
 
     baseline: Raced
@@ -89,6 +90,7 @@ class RaceResult:
     sandbox: SandboxLevel | None = None
     system: str | None = None
     device_state: DeviceState | None = None
+    artifacts: dict[str, str] = field(default_factory=dict)
 
 
 Meanwhile = Callable[[], None]

@@ -322,6 +322,11 @@ class Certificate:
     """The level of the walls around the process of the race; None if it is unknown."""
     system: str | None = field(default=None, compare=False)
     """The kernel and the driver of the race; None if they are unknown, and where it is read from the database."""
+    seed: int | None = field(default=None, compare=False)
+    """From which the inputs of the race were drawn; None where it is read from the database."""
+    artifact_sha256: str | None = field(default=None, compare=False)
+    """Digest of the raced machine code, as `RaceResult.artifacts`; None if it is unknown, and where it is read from the
+    database."""
     device_state: DeviceState | None = None
     """Of the GPU after the last round; None for a CPU, and if it is unknown."""
 

@@ -7,6 +7,7 @@ field that is added to a message needs a default, which stands for its absence.
 from __future__ import annotations
 
 import enum
+import hashlib
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -36,6 +37,11 @@ class Artifact:
     format: ArtifactFormat
     code: str
     packed: PackedWeight | None = None
+
+    @property
+    def sha256(self) -> str:
+        """The digest of ``code``, in hexadecimal digits."""
+        return hashlib.sha256(self.code.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         UnsupportedVersion,
         WaitTimedOut,
         WrongAnswer,
+        WrongCertificate,
     )
     from loopwright.frontends.space_description import SpaceDescription, explain
     from loopwright.jobs.check_result import CheckResult
@@ -98,6 +99,7 @@ __all__ = [
     "UnsupportedVersion",
     "WaitTimedOut",
     "WrongAnswer",
+    "WrongCertificate",
     "__version__",
     "explain",
     "export_library",

@@ -73,6 +73,7 @@ class Client:
         """Users, tokens and usage."""
         self.webhooks: Webhooks = Webhooks(self._transport)
         """Addresses that the service notifies of events."""
+        self._keys: dict[str, schemas.SigningKey] = {}
         self.last_report: ApplyReport | None = None
         """Which functions were tuned and which missed in the last `apply`, `compile` or `package`."""
         self.last_plan: Portfolio | None = None
@@ -636,6 +637,10 @@ class Client:
         """
         return self._transport.get(schemas.RecordDetail, f"{API}/records/{quote(record_id, safe='')}")
 
+    def signing_keys(self) -> Iterator[schemas.SigningKey]:
+        """Yield the public keys with which the service signs certificates, the newest first, and all earlier ones."""
+        return self._transport.pages(schemas.SigningKey, f"{API}/keys")
+
     def export_records(self, directory: str | Path) -> Path:
         """Write TVM's JSON pair of the certified bests into a directory.
 
@@ -744,9 +749,21 @@ class Client:
             functions = list(hashes)
             wanted = body(schemas.Lookup, functions=functions, target=on_wire(target), device_class=device_class)
             response = self._transport.request("POST", f"{API}/workloads/lookup", json=wanted, repeatable=True)
-            return parse(schemas.LookupAnswer, response)
+            answer = parse(schemas.LookupAnswer, response)
+            self._verify([hit.best for hit in answer.hits])
+            return answer
 
         return ask
+
+    def _verify(self, bests: Sequence[schemas.Best]) -> None:
+        """Raise WrongCertificate unless the service has signed the certificate of each best, and for this schedule."""
+        from loopwright.results import evidence
+
+        signed_with = {best.certificate.signed.key_id for best in bests if best.certificate.signed is not None}
+        if not signed_with.issubset(self._keys):
+            self._keys = evidence.by_id(self.signing_keys())
+        for best in bests:
+            evidence.check_best(best, self._keys)
 
 
 def _reference(against: Any) -> Any:

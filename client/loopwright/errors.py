@@ -36,6 +36,10 @@ class WrongAnswer(LoopwrightError):
     """A compiled program does not compute what the model computes. Please report it; ``verify=False`` compiles it."""
 
 
+class WrongCertificate(LoopwrightError):
+    """A best has no certificate that the service signed, or not for this schedule; nothing was compiled with it."""
+
+
 class ServiceError(LoopwrightError):
     """The service answered with a problem (RFC 9457): ``title``, ``detail`` and the HTTP ``status``."""
 

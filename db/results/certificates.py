@@ -17,7 +17,9 @@ from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.views import BestView, CertificateView
+from db.results.evidence import document
+from db.results.signing_keys import current_signer
+from db.views import BestView, CertificateView, SignedDocument
 from loopwright.codegen.kinds import TrialState
 from tuner.codec import decode, encode
 from tuner.types import Certificate, DeviceState, Failure, LibraryTime
@@ -64,6 +66,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         regressed_at=row.regressed_at,
         value=value,
         rejected_trials=_rejected_trials(row),
+        signed=SignedDocument(row.document, row.key_id, row.signature),
     )
 
 
@@ -118,21 +121,33 @@ class Certificates:
             raise ValueError("a certificate is stored with the sandbox and the system of its race")
         with self._sessions.write() as session:
             job, task = own_running_task(session, task_id, lease_token)
-            trial_id = session.scalar(
-                select(Trial.id).where(
+            trial = session.scalars(
+                select(Trial).where(
                     Trial.task_id == task_id,
                     Trial.candidate_hash == certificate.candidate_hash,
                     Trial.state == TrialState.MEASURED,
                 )
-            )
-            if trial_id is None:
+            ).one_or_none()
+            if trial is None:
                 raise NotFound("measured candidate", certificate.candidate_hash)
+            device_class = session.get_one(DeviceClass, job.device_class_id)
+            certificate_id, signer = new_id(), current_signer(session, self._sessions.now())
+            created_at = self._sessions.now()
+            text = document(
+                certificate,
+                id=certificate_id,
+                created_at=created_at,
+                task=task,
+                trial=trial,
+                device_class=device_class,
+                target=session.get_one(Target, device_class.target_id),
+            )
             row = CertificateRow(
-                id=new_id(),
+                id=certificate_id,
                 workload_hash=task.workload_hash,
                 device_class_id=job.device_class_id,
                 space_hash=job.space_hash,
-                trial_id=trial_id,
+                trial_id=trial.id,
                 inputs=certificate.inputs,
                 rtol=certificate.rtol,
                 atol=certificate.atol,
@@ -150,8 +165,11 @@ class Certificates:
                 library=encode(certificate.library),
                 sandbox=certificate.sandbox,
                 device_state=encode(certificate.device_state),
-                conditions=conditions(session.get_one(DeviceClass, job.device_class_id).runtime, certificate.system),
-                created_at=self._sessions.now(),
+                conditions=conditions(device_class.runtime, certificate.system),
+                created_at=created_at,
+                document=text,
+                key_id=signer.id,
+                signature=signer.sign(text),
             )
             session.add(row)
             session.flush()

@@ -40,6 +40,13 @@ def list_bests(
     return schemas.Page(items=[wire.best(view) for view in page.items], next_page_token=page.next_page_token)
 
 
+@router.get("/keys")
+def list_signing_keys(ctx: Ctx) -> schemas.Page[schemas.SigningKey]:
+    """List the public keys that sign certificates, the newest first, including those that were replaced."""
+    views = ctx.database.signing_keys.published()
+    return schemas.Page(items=[wire.signing_key(view) for view in views], next_page_token=None)
+
+
 @router.get("/records")
 def list_records(
     ctx: Ctx,

@@ -7,6 +7,7 @@ import statistics
 from dataclasses import asdict
 from typing import Any
 
+from db.results.signing_keys import SigningKeyView
 from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
 from loopwright import schemas
 from loopwright.codegen.math_mode import applied_math
@@ -71,7 +72,12 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         conditions=view.conditions,
         checked_at=view.checked_at,
         regressed_at=view.regressed_at,
+        signed=schemas.SignedDocument(**asdict(view.signed)),
     )
+
+
+def signing_key(view: SigningKeyView) -> schemas.SigningKey:
+    return schemas.SigningKey(**asdict(view))
 
 
 def best(view: BestView) -> schemas.Best:

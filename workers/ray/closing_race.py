@@ -13,7 +13,7 @@ from ray.exceptions import RayError
 
 from tuner.errors import NoDevice, RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
-from tuner.types import LOSSES, Failure
+from tuner.types import BASELINE, LOSSES, Failure
 from workers.messages import Artifact, BuildRequest, BuiltRace, RaceAnswer
 from workers.ray import actor_calls
 from workers.ray.actor_calls import Pending
@@ -98,6 +98,7 @@ class ClosingRace:
             sandbox=race.sandbox,
             system=race.system,
             device_state=race.device_state,
+            artifacts={BASELINE.hash: programs.baseline.sha256} | {key: code.sha256 for key, code in racing.items()},
         )
 
     def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:

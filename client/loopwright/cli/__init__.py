@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import loopwright
-from loopwright.cli import check, compare, doctor, job, package, record, schedule, token, user, webhook, worker
+from loopwright.cli import check, compare, doctor, job, key, package, record, schedule, token, user, webhook, worker
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
@@ -52,6 +52,7 @@ app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(record.app, name="record")
+app.add_typer(key.app, name="key")
 app.add_typer(worker.app, name="worker")
 app.add_typer(token.app, name="token")
 app.add_typer(user.app, name="user")

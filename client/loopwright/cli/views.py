@@ -283,6 +283,15 @@ def _minute(time: datetime | None, otherwise: str = "never") -> str:
     return otherwise if time is None else f"{time:%Y-%m-%d %H:%M}"
 
 
+def show_keys(keys: Sequence[schemas.SigningKey]) -> None:
+    columns = (Column("id"), Column("public key", folds=True), Column("signs since (UTC)"), Column("until (UTC)"))
+    rows = [
+        (key.id, key.public_key, _minute(key.created_at), "" if key.retired_at is None else _minute(key.retired_at))
+        for key in keys
+    ]
+    print_table(columns, rows)
+
+
 def show_webhooks(webhooks: Sequence[schemas.Webhook]) -> None:
     columns = (Column("id"), Column("url", folds=True), Column("events", folds=True), Column("user"))
     rows = [

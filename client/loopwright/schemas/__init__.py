@@ -39,6 +39,7 @@ from loopwright.schemas.access import (
 )
 from loopwright.schemas.base import AppliedRule, DeviceState, Page, Problem, Version, Wire
 from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
+from loopwright.schemas.evidence import Evidence, LibrarySamples, Machine, SignedDocument, SigningKey
 from loopwright.schemas.fleet import (
     Check,
     DeviceClass,
@@ -134,6 +135,7 @@ __all__ = [
     "Drain",
     "Drift",
     "Event",
+    "Evidence",
     "FailureKind",
     "Gate",
     "GateFunction",
@@ -154,11 +156,13 @@ __all__ = [
     "LeaderboardSort",
     "Lease",
     "Library",
+    "LibrarySamples",
     "LoginCode",
     "Lookup",
     "LookupAnswer",
     "LookupHit",
     "LoweredFunction",
+    "Machine",
     "Me",
     "ModelLatency",
     "ModulePayload",
@@ -196,6 +200,8 @@ __all__ = [
     "RooflinePoint",
     "SandboxLevel",
     "Scope",
+    "SignedDocument",
+    "SigningKey",
     "Slot",
     "Span",
     "Stage",

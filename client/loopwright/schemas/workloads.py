@@ -8,6 +8,7 @@ from typing import Any
 from loopwright.codegen.kinds import FailureKind, SandboxLevel
 from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, Wire
+from loopwright.schemas.evidence import SignedDocument
 
 
 class Library(Wire):
@@ -113,6 +114,8 @@ class Certificate(Wire):
     """Time of the last recheck; None: never."""
     regressed_at: datetime | None = None
     """Time since which it is known to no longer hold: slower than stated, or wrong; None if it holds."""
+    signed: SignedDocument | None = None
+    """The evidence as the service signed it when it issued the certificate; None from services before they signed."""
 
 
 class Best(Wire):

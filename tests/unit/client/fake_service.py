@@ -1,4 +1,7 @@
-"""A service's side of the wire on a real socket: it answers what a test tells it to, and remembers what came."""
+"""A service's side of the wire on a real socket: it answers what a test tells it to, and remembers what came.
+
+It has a key of its own, which signs the bests below; requests for it are not remembered.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from tests.support.evidence import KEY, signed
+
+KEYS = "/api/v1/keys"
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class FakeService:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self._routes: dict[tuple[str, str], Callable[[Request], Answer]] = {}
+        self.on("GET", KEYS, {"items": [KEY], "next_page_token": None})
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -45,7 +53,8 @@ class FakeService:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 request = Request(self.command, split.path, dict(parse_qsl(split.query)), headers, body)
-                service.requests.append(request)
+                if request.path != KEYS:
+                    service.requests.append(request)
                 answer = service.answer(request)
                 if answer.hang_up:
                     return
@@ -139,41 +148,41 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
 
 
 def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> dict[str, Any]:
-    best_us = 100.0 if trace is None else 10.0
-    return {
+    """A best with a signed certificate that says the same."""
+    best: dict[str, Any] = {
         "workload_hash": workload_hash,
         "name": "main",
         "target": {"kind": "llvm"},
         "device_class": "class-1",
         "record_id": "record-1",
         "baseline_us": 100.0,
-        "best_us": best_us,
-        "speedup": 100.0 / best_us,
+        "best_us": 100.0 if trace is None else 10.0,
         "is_baseline": trace is None,
         "trace": trace,
-        "certificate": {
-            "id": "certificate-1",
-            "created_at": "2026-01-01T00:00:00Z",
-            "inputs": "2 sets, uniform in [-1, 1)",
-            "rtol": 1e-3,
-            "atol": 1e-3,
-            "max_abs_error": 1e-6,
-            "max_rel_error": 1e-6,
-            "rounds": 2,
-            "baseline_run_secs": [1e-4, 1e-4],
-            "best_run_secs": [1e-5, 1e-5],
-            "baseline_us": 100.0,
-            "best_us": best_us,
-            "speedup": 100.0 / best_us,
-            "contenders": 2,
-            "rejected": [],
-            "library": None,
-            "sandbox": "landlock",
-            "conditions": "TVM 0.27, Linux 6.1",
-        },
         "created_at": "2026-01-01T00:00:00Z",
-        **changes,
+    } | changes
+    best["speedup"] = best["baseline_us"] / best["best_us"]
+    certificate = {
+        "id": "certificate-1",
+        "created_at": best["created_at"],
+        "inputs": "2 sets, uniform in [-1, 1)",
+        "rtol": 1e-3,
+        "atol": 1e-3,
+        "max_abs_error": 1e-6,
+        "max_rel_error": 1e-6,
+        "rounds": 2,
+        "baseline_run_secs": [best["baseline_us"] * 1e-6] * 2,
+        "best_run_secs": [best["best_us"] * 1e-6] * 2,
+        "baseline_us": best["baseline_us"],
+        "best_us": best["best_us"],
+        "speedup": best["speedup"],
+        "contenders": 2,
+        "rejected": [],
+        "library": None,
+        "sandbox": "landlock",
+        "conditions": "TVM 0.27, Linux 6.1",
     }
+    return signed({"certificate": certificate} | best)
 
 
 def lookup(*bests: dict[str, Any], auto: dict[str, Any] | None = None) -> Callable[[Request], Answer]:

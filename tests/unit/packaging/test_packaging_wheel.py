@@ -40,7 +40,7 @@ def test_wheel_asks_for_light_dependencies_and_offers_tvm(wheel: ZipFile) -> Non
     metadata = Parser().parsestr(wheel.read(f"loopwright-{VERSION}.dist-info/METADATA").decode())
     requirements = metadata.get_all("Requires-Dist", [])
     always = {requirement.split(">")[0] for requirement in requirements if "extra ==" not in requirement}
-    assert always == {"httpx", "pydantic", "rich", "typer"}
+    assert always == {"cryptography", "httpx", "pydantic", "rich", "typer"}
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata.get_all("Provides-Extra") == ["runtime", "tvm"]

@@ -52,6 +52,12 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>} Sandbox of the
         race: <SandboxTag level={c.sandbox} />
       </Text>
+      {c.signed && (
+        <Text size="sm" c="var(--muted)">
+          Signed with the key <code>{c.signed.key_id}</code>. <code>loopwright</code> verifies the signature
+          before it compiles the schedule.
+        </Text>
+      )}
     </Stack>
   );
 }

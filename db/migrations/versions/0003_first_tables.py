@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
+revision = "0003"
 # No release has written tables of revision 0001.
 down_revision = None
 branch_labels = None
@@ -388,6 +388,15 @@ def upgrade() -> None:
         **_where("task_id IS NULL"),
     )
     op.create_table(
+        "signing_keys",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("public_key", sa.Text(), nullable=False),
+        sa.Column("private_key", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("retired_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name="pk_signing_keys"),
+    )
+    op.create_table(
         "certificates",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("workload_hash", sa.Text(), nullable=False),
@@ -415,8 +424,12 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("checked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("regressed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("document", sa.Text(), nullable=False),
+        sa.Column("key_id", sa.Text(), nullable=False),
+        sa.Column("signature", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_certificates"),
         sa.ForeignKeyConstraint(["device_class_id"], ["device_classes.id"], name="fk_certificates_device_class_id"),
+        sa.ForeignKeyConstraint(["key_id"], ["signing_keys.id"], name="fk_certificates_key_id"),
         sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], name="fk_certificates_trial_id"),
         sa.ForeignKeyConstraint(["workload_hash"], ["workloads.hash"], name="fk_certificates_workload_hash"),
     )
@@ -463,7 +476,17 @@ def upgrade() -> None:
 def downgrade() -> None:
     leaves = ("rechecks", "bests", "certificates", "trials", "tasks", "gates", "events", "comparisons", "checks")
     parents = ("workers", "trial_counts", "jobs", "deliveries", "cost_models", "workload_holders", "webhooks")
-    roots = ("usage", "tokens", "device_classes", "workloads", "users", "targets", "lease_losses", "audit")
+    roots = (
+        "signing_keys",
+        "usage",
+        "tokens",
+        "device_classes",
+        "workloads",
+        "users",
+        "targets",
+        "lease_losses",
+        "audit",
+    )
     for table in (*leaves, *parents, *roots):
         op.drop_table(table)
 

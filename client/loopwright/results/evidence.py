@@ -1,0 +1,154 @@
+"""Verification of certificates: the signature, and that the signed document is about what is used."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from loopwright import schemas
+from loopwright.codegen import signatures
+from loopwright.errors import WrongCertificate, first_line
+
+Keys = Mapping[str, schemas.SigningKey]
+"""Public keys by their ids."""
+
+_OF_CERTIFICATE: dict[str, Callable[[schemas.Evidence], Any]] = {
+    "id": lambda signed: signed.id,
+    "created_at": lambda signed: signed.created_at,
+    "inputs": lambda signed: signed.inputs,
+    "rtol": lambda signed: signed.rtol,
+    "atol": lambda signed: signed.atol,
+    "max_abs_error": lambda signed: signed.max_abs_error,
+    "max_rel_error": lambda signed: signed.max_rel_error,
+    "rounds": lambda signed: len(signed.best_run_secs),
+    "baseline_run_secs": lambda signed: signed.baseline_run_secs,
+    "best_run_secs": lambda signed: signed.best_run_secs,
+    "baseline_us": lambda signed: _median_us(signed.baseline_run_secs),
+    "best_us": lambda signed: _median_us(signed.best_run_secs),
+    "speedup": lambda signed: _median_us(signed.baseline_run_secs) / _median_us(signed.best_run_secs),
+    "contenders": lambda signed: signed.contenders,
+    "sandbox": lambda signed: signed.sandbox,
+    "device_state": lambda signed: signed.device_state,
+}
+"""What the fields of a certificate must be. Rechecks change ``conditions``, ``checked_at`` and ``regressed_at``."""
+_OF_RECORD: dict[str, Callable[[schemas.Evidence], Any]] = {
+    "workload_hash": lambda signed: signed.workload_hash,
+    "target": lambda signed: signed.target,
+    "device_class": lambda signed: signed.device_class,
+    "codegen_version": lambda signed: signed.codegen_version,
+    "is_baseline": lambda signed: signed.trace_sha256 is None,
+}
+_OF_BEST = _OF_RECORD | {field: _OF_CERTIFICATE[field] for field in ("baseline_us", "best_us", "speedup", "created_at")}
+_ROUNDING = 1e-9
+"""Of medians that the service has computed in another unit."""
+
+
+def by_id(keys: Iterable[schemas.SigningKey]) -> dict[str, schemas.SigningKey]:
+    """Return keys by their ids. Raises WrongCertificate for a key that has the id of another."""
+    found = {key.id: key for key in keys}
+    for key in found.values():
+        if _id_of(key) != key.id:
+            raise WrongCertificate(
+                f"the key {key.id} has another id than its bytes; ask the service's admin for its keys"
+            )
+    return found
+
+
+def read_keys(path: Path) -> dict[str, schemas.SigningKey]:
+    """Return the keys in a file that ``loopwright key list --json`` wrote. Raises ValueError for another file."""
+    try:
+        return by_id(TypeAdapter(list[schemas.SigningKey]).validate_json(path.read_bytes()))
+    except ValidationError as error:
+        raise ValueError(
+            f"{path} is no list of keys ({first_line(error)}); write it with 'loopwright key list --json'"
+        ) from error
+
+
+def check_certificate(certificate: schemas.Certificate, keys: Keys, name: str) -> schemas.Evidence:
+    """Return the signed document of the certificate of the function ``name``.
+
+    Raises WrongCertificate if the certificate has no signature, none by one of the keys, or other figures than the
+    document.
+    """
+    signed = certificate.signed
+    if signed is None:
+        raise WrongCertificate(f"the certificate of {name} is not signed; upgrade the service that issued it")
+    key = keys.get(signed.key_id)
+    if key is None:
+        raise WrongCertificate(
+            f"the certificate of {name} is signed with the key {signed.key_id}, which is none of "
+            f"{', '.join(keys) or 'no keys'}; tune {name} again, or get the keys of the service that signed it"
+        )
+    if not signatures.is_signed(signed.document, signed.signature, key.public_key):
+        raise _wrong(name, f"its signature is not that of the key {key.id}")
+    try:
+        evidence = schemas.Evidence.model_validate_json(signed.document)
+    except ValidationError as error:
+        raise WrongCertificate(
+            f"the certificate of {name} has a form that this version of the client cannot read "
+            f"({first_line(error)}); upgrade the client"
+        ) from error
+    if key.retired_at is not None and evidence.created_at > key.retired_at:
+        raise _wrong(name, f"it was issued after its key {key.id} was retired")
+    _compare(name, certificate, evidence, _OF_CERTIFICATE)
+    _compare_library(name, certificate.library, evidence.library)
+    rejected = {each.candidate: each.kind for each in certificate.rejected}
+    if rejected != evidence.rejected:
+        raise _wrong(name, "its rejected are not those that were signed")
+    return evidence
+
+
+def check_best(best: schemas.Best | schemas.RecordDetail, keys: Keys) -> schemas.Evidence:
+    """Return the signed document of a best, or of a certified record.
+
+    Raises WrongCertificate as `check_certificate`, and if the document is about another function, target, device class
+    or trace.
+    """
+    if best.certificate is None:
+        raise WrongCertificate(f"{best.name} was measured and not certified")
+    evidence = check_certificate(best.certificate, keys, best.name)
+    _compare(best.name, best, evidence, _OF_BEST if isinstance(best, schemas.Best) else _OF_RECORD)
+    if signatures.trace_digest(best.trace) != evidence.trace_sha256:
+        raise _wrong(best.name, "it is for another schedule (trace)")
+    return evidence
+
+
+def _compare(
+    name: str, shown: object, evidence: schemas.Evidence, fields: Mapping[str, Callable[[schemas.Evidence], Any]]
+) -> None:
+    for field, of in fields.items():
+        here, there = getattr(shown, field), of(evidence)
+        same = math.isclose(here, there, rel_tol=_ROUNDING) if isinstance(there, float) else here == there
+        if not same:
+            raise _wrong(name, f"its {field} is {json.dumps(here, default=str):.80}, and another was signed")
+
+
+def _compare_library(name: str, shown: schemas.Library | None, signed: schemas.LibrarySamples | None) -> None:
+    here = None if shown is None else (shown.name, shown.run_secs)
+    there = None if signed is None else (signed.name, signed.run_secs)
+    if here != there or (shown is not None and not math.isclose(shown.us, _median_us(shown.run_secs))):
+        raise _wrong(name, "its library is not what was signed")
+
+
+def _median_us(run_secs: list[float]) -> float:
+    return statistics.median(run_secs) * 1e6
+
+
+def _id_of(key: schemas.SigningKey) -> str | None:
+    try:
+        return signatures.key_id(key.public_key)
+    except ValueError:
+        return None
+
+
+def _wrong(name: str, reason: str) -> WrongCertificate:
+    return WrongCertificate(
+        f"the certificate of {name} does not hold: {reason}. It was changed after it was signed, in the service's "
+        "database or on the way; nothing was compiled with it. Tell the service's admin, and tune the function again"
+    )

@@ -1,0 +1,48 @@
+"""Signatures of what played services answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopwright.codegen import signatures
+
+PRIVATE_KEY = signatures.new_private_key()
+KEY = {
+    "id": signatures.key_id(signatures.public_key(PRIVATE_KEY)),
+    "public_key": signatures.public_key(PRIVATE_KEY),
+    "created_at": "2026-01-01T00:00:00Z",
+    "retired_at": None,
+}
+TOLERANCES = ("rtol", "atol", "max_abs_error", "max_rel_error")
+COPIED = ("id", "created_at", "inputs", *TOLERANCES, "baseline_run_secs", "best_run_secs", "contenders", "sandbox")
+
+
+def signed(best: dict[str, Any], private_key: str = PRIVATE_KEY) -> dict[str, Any]:
+    """Return a best as JSON whose certificate is signed."""
+    certificate = best["certificate"]
+    library = certificate["library"]
+    document = signatures.canonical(
+        {field: certificate[field] for field in COPIED}
+        | {field: best[field] for field in ("workload_hash", "target", "device_class")}
+        | {
+            "format": 1,
+            "candidate": "0" * 32,
+            "trace_sha256": signatures.trace_digest(best["trace"]),
+            "artifact_sha256": None,
+            "machine": {"model": "cpu", "features": [], "cores": 2, "threads": 2},
+            "runtime": "TVM 0.27",
+            "system": "Linux 6.1",
+            "tvm_version": "0.27",
+            "codegen_version": best.get("codegen_version", 1),
+            "seed": 0,
+            "rejected": {each["candidate"]: each["kind"] for each in certificate["rejected"]},
+            "library": library and {"name": library["name"], "run_secs": library["run_secs"]},
+            "device_state": certificate.get("device_state"),
+        }
+    )
+    evidence = {
+        "document": document,
+        "key_id": signatures.key_id(signatures.public_key(private_key)),
+        "signature": signatures.sign(private_key, document),
+    }
+    return best | {"certificate": certificate | {"signed": evidence}}

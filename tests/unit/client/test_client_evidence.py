@@ -1,0 +1,168 @@
+"""What the client does not compile: bests whose certificates are not what the service signed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import loopwright
+from loopwright import schemas
+from loopwright.codegen import signatures
+from loopwright.results import evidence
+from tests.support.evidence import KEY, signed
+from tests.unit.client.fake_service import KEYS, FakeService, best_json
+from tests.unit.client.known_bests import serve
+
+HASH = "0" * 32
+TRACE = [["GetSBlock", [], ["a", "b"], ["v"]], [0.1, 2**70]]
+LIBRARY = {"name": "oneDNN 3", "us": 25.0, "run_secs": [25e-6, 25e-6]}
+REJECTED = {"candidate": "c" * 32, "record_id": None, "stage": "certify", "kind": "WRONG_RESULT", "message": "by 0.5"}
+STATE = {"sm_mhz": 1980, "memory_mhz": None, "celsius": 61, "watts": 412, "throttled": ["power_cap"]}
+UNSIGNED = ("conditions", "checked_at", "regressed_at")
+
+
+def honest() -> dict[str, Any]:
+    best = best_json(HASH, TRACE)
+    more = {"library": LIBRARY, "rejected": [REJECTED], "device_state": STATE}
+    return signed(best | {"certificate": best["certificate"] | more})
+
+
+def check(best: dict[str, Any], *keys: dict[str, Any]) -> schemas.Evidence:
+    known = evidence.by_id(schemas.SigningKey.model_validate(key) for key in keys or (KEY,))
+    return evidence.check_best(schemas.Best.model_validate(best), known)
+
+
+def in_certificate(best: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return best | {"certificate": best["certificate"] | changes}
+
+
+def test_an_honest_best_is_taken() -> None:
+    assert check(honest()).workload_hash == HASH
+
+
+CERTIFICATE = {
+    "id": "other",
+    "created_at": "2026-01-01T00:00:01Z",
+    "inputs": "1 set",
+    "rtol": 1e-2,
+    "atol": 1e-2,
+    "max_abs_error": 0.0,
+    "max_rel_error": 0.0,
+    "rounds": 3,
+    "baseline_run_secs": [1e-4, 2e-4],
+    "best_run_secs": [1e-5, 1e-6],
+    "baseline_us": 100.001,
+    "best_us": 9.999,
+    "speedup": 10.001,
+    "contenders": 25,
+    "rejected": [],
+    "library": LIBRARY | {"us": 26.0},
+    "sandbox": "namespaces",
+    "device_state": STATE | {"throttled": []},
+    "signed": None,
+}
+BEST = {
+    "workload_hash": "1" * 32,
+    "target": {"kind": "llvm", "mcpu": "znver3"},
+    "device_class": "class-2",
+    "baseline_us": 1000.0,
+    "best_us": 1.0,
+    "speedup": 100.0,
+    "is_baseline": True,
+    "trace": [TRACE[0], [0.2, 2**70]],
+    "codegen_version": 2,
+    "created_at": "2026-01-02T00:00:00Z",
+}
+
+
+@pytest.mark.parametrize("field", CERTIFICATE)
+def test_each_field_of_a_certificate_is_what_was_signed(field: str) -> None:
+    with pytest.raises(loopwright.WrongCertificate):
+        check(in_certificate(honest(), **{field: CERTIFICATE[field]}))
+
+
+@pytest.mark.parametrize("field", BEST)
+def test_each_field_of_a_best_that_decides_what_is_compiled_is_what_was_signed(field: str) -> None:
+    with pytest.raises(loopwright.WrongCertificate):
+        check(honest() | {field: BEST[field]})
+
+
+def test_no_field_of_a_certificate_is_left_out() -> None:
+    assert {*CERTIFICATE, *UNSIGNED} == set(schemas.Certificate.model_fields)
+    derived = {"name", "record_id", "rule", "packs_weight", "math", "certificate"}
+    assert {*BEST, *derived} == set(schemas.Best.model_fields)
+
+
+def test_a_recheck_leaves_a_certificate_valid() -> None:
+    check(in_certificate(honest(), checked_at="2026-02-01T00:00:00Z", conditions="TVM 0.28"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document.replace('"seed":0', '"seed":1'),
+        lambda document: document + " ",
+        lambda document: "",
+        lambda document: "\ud800",
+    ],
+)
+def test_each_byte_of_the_document_is_signed(change: Callable[[str], str]) -> None:
+    best = honest()
+    document = best["certificate"]["signed"]
+    with pytest.raises((loopwright.WrongCertificate, ValueError)):
+        check(in_certificate(best, signed=document | {"document": change(document["document"])}))
+
+
+@pytest.mark.parametrize("signature", ["", "AAAA", "no base64", "é", "A" * 88])
+def test_what_is_no_signature_is_refused(signature: str) -> None:
+    best = honest()
+    with pytest.raises(loopwright.WrongCertificate, match="signature"):
+        check(in_certificate(best, signed=best["certificate"]["signed"] | {"signature": signature}))
+
+
+def key(private: str, **changes: Any) -> dict[str, Any]:
+    public = signatures.public_key(private)
+    return KEY | {"id": signatures.key_id(public), "public_key": public} | changes
+
+
+def test_a_key_of_somebody_else_is_not_believed() -> None:
+    private = signatures.new_private_key()
+    with pytest.raises(loopwright.WrongCertificate, match="none of"):
+        check(signed(best_json(HASH, TRACE), private))
+    assert check(signed(best_json(HASH, TRACE), private), KEY, key(private))
+
+
+def test_a_key_under_the_id_of_another_is_not_believed() -> None:
+    with pytest.raises(loopwright.WrongCertificate, match="another id"):
+        check(honest(), key(signatures.new_private_key(), id=KEY["id"]))
+
+
+@pytest.mark.parametrize(("retired_at", "holds"), [("2026-01-02T00:00:00Z", True), ("2025-12-31T00:00:00Z", False)])
+def test_a_retired_key_signed_only_before_it_was_retired(retired_at: str, holds: bool) -> None:
+    if holds:
+        check(honest(), KEY | {"retired_at": retired_at})
+    else:
+        with pytest.raises(loopwright.WrongCertificate, match="retired"):
+            check(honest(), KEY | {"retired_at": retired_at})
+
+
+def test_a_client_hands_on_no_best_that_was_changed(service: FakeService, client: loopwright.Client) -> None:
+    ask = client._ask("auto")
+    serve(service, best_json(HASH, TRACE))
+    assert ask([HASH]).hits
+    serve(service, best_json(HASH, TRACE) | {"trace": []})
+    with pytest.raises(loopwright.WrongCertificate, match="another schedule"):
+        ask([HASH])
+
+
+def test_a_client_asks_again_for_keys_after_a_rotation(service: FakeService, client: loopwright.Client) -> None:
+    ask, private = client._ask("auto"), signatures.new_private_key()
+    serve(service, best_json(HASH, TRACE))
+    assert ask([HASH]).hits
+    serve(service, signed(best_json(HASH, TRACE), private))
+    with pytest.raises(loopwright.WrongCertificate):
+        ask([HASH])
+    service.on("GET", KEYS, {"items": [key(private), KEY], "next_page_token": None})
+    assert ask([HASH]).hits
