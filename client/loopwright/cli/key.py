@@ -13,7 +13,7 @@ app = typer.Typer(help="List the keys that sign certificates.", no_args_is_help=
 
 @app.command("list")
 def list_(context: typer.Context, as_json: Json = False) -> None:
-    """List the public keys of the service, the newest first."""
+    """List the public keys of the service, the newest first; a file of --json is what `verify` takes."""
     with connect(context) as client:
         keys = list(client.signing_keys())
     if as_json:

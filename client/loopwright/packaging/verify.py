@@ -13,10 +13,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from loopwright.comparing.ratios import paired
-from loopwright.errors import first_line
+from loopwright.errors import WrongCertificate, first_line
 from loopwright.packaging.manifest import NAME, Manifest, PackagedFunction
 from loopwright.packaging.package_files import digests
 from loopwright.packaging.verified import NoPackage, Verification, Verified
+from loopwright.results import evidence
 
 SLOWER = 0.95
 """Speedup over the unscheduled program below which a function counts as slower, with its whole interval. Not tuned."""
@@ -48,17 +49,23 @@ def read(folder: Path) -> Manifest:
     return manifest
 
 
-def verify(folder: Path, rounds: int = 10) -> Verification:
+def verify(folder: Path, rounds: int = 10, keys: Path | None = None) -> Verification:
     """Check a package's files, run its model on the example and each tuned function on random inputs, and time them.
 
     Args:
         folder: what `Client.package` wrote.
         rounds: samples of each program.
+        keys: a file that ``loopwright key list --json`` wrote; the certificates must be signed with one of its keys.
+            Without it, signatures are not checked.
 
     Raises:
         NoPackage: the folder is no package, was changed since it was made, or its programs do not run on this machine.
+        WrongCertificate: a certificate is not signed with one of the keys, or is for another function.
+        ValueError: the file is no list of keys.
     """
     manifest = read(folder)
+    if keys is not None:
+        _check_certificates(manifest, evidence.read_keys(keys))
     command = [sys.executable, "-m", "loopwright.packaging.replay", str(folder), str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -77,6 +84,17 @@ def verify(folder: Path, rounds: int = 10) -> Verification:
         ),
         tuple(functions),
     )
+
+
+def _check_certificates(manifest: Manifest, keys: evidence.Keys) -> None:
+    for function in manifest.functions:
+        if function.certificate is not None:
+            signed = evidence.check_certificate(function.certificate, keys, function.name)
+            if (signed.workload_hash, signed.device_class) != (function.workload_hash, function.device_class):
+                raise WrongCertificate(
+                    f"the certificate of {function.name} is for the function {signed.workload_hash} on the class "
+                    f"{signed.device_class}, and not for this one; package the model again"
+                )
 
 
 def _verified(function: PackagedFunction, line: dict[str, object] | None) -> Verified:

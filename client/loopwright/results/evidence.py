@@ -70,6 +70,21 @@ def read_keys(path: Path) -> dict[str, schemas.SigningKey]:
         ) from error
 
 
+def read_certified(path: Path) -> schemas.Best | schemas.RecordDetail:
+    """Return the best or the record in a JSON file of the command line or the REST interface.
+
+    Raises ValueError for another file.
+    """
+    for kind in (schemas.Best, schemas.RecordDetail):
+        try:
+            return kind.model_validate_json(path.read_bytes(), extra="ignore")
+        except ValidationError:
+            continue
+    raise ValueError(
+        f"{path} has no certificate; write it with 'loopwright schedule best --json' or 'loopwright record show --json'"
+    )
+
+
 def check_certificate(certificate: schemas.Certificate, keys: Keys, name: str) -> schemas.Evidence:
     """Return the signed document of the certificate of the function ``name``.
 

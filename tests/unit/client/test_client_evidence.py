@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from loopwright import schemas
 from loopwright.codegen import signatures
 from loopwright.results import evidence
 from tests.support.evidence import KEY, signed
+from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import KEYS, FakeService, best_json
 from tests.unit.client.known_bests import serve
 
@@ -155,6 +158,18 @@ def test_a_client_hands_on_no_best_that_was_changed(service: FakeService, client
     serve(service, best_json(HASH, TRACE) | {"trace": []})
     with pytest.raises(loopwright.WrongCertificate, match="another schedule"):
         ask([HASH])
+
+
+def test_the_command_verifies_a_best_in_a_file(service: FakeService, run: Command, tmp_path: Path) -> None:
+    best, keys = tmp_path / "best.json", tmp_path / "keys.json"
+    best.write_text(json.dumps(honest()))
+    keys.write_text(json.dumps([KEY]))
+    assert "holds" in run("verify", str(best)).out
+    assert json.loads(run("verify", str(best), "--keys", str(keys), "--json").out)["workload_hash"] == HASH
+    best.write_text(json.dumps(honest() | {"trace": []}))
+    assert run("verify", str(best)).status == 3
+    assert run("verify", str(keys)).status == 2
+    assert run("verify", str(best), "--keys", str(best)).status == 2
 
 
 def test_a_client_asks_again_for_keys_after_a_rotation(service: FakeService, client: loopwright.Client) -> None:

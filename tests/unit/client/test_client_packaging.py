@@ -30,6 +30,7 @@ from loopwright.packaging.manifest import Check, Manifest, TensorSpec
 from loopwright.packaging.package_files import digests
 from loopwright.packaging.verified import NoPackage
 from loopwright.packaging.verify import read
+from tests.support.evidence import KEY
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import FakeService, best_json
@@ -179,8 +180,14 @@ def test_it_runs_from_c_plus_plus(package: Path, tmp_path: Path) -> None:
     assert done.stdout == "output of shape ( 2 3 4 )\noutput of shape ( 2 3 )\n"
 
 
-def test_a_package_that_holds_is_verified(package: Path, run: Command) -> None:
-    done = run("verify", str(package), "--rounds", "3", "--json")
+def keys_file(tmp_path: Path, *keys: dict[str, Any]) -> str:
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps(keys))
+    return str(file)
+
+
+def test_a_package_that_holds_is_verified(package: Path, run: Command, tmp_path: Path) -> None:
+    done = run("verify", str(package), "--rounds", "3", "--json", "--keys", keys_file(tmp_path, KEY))
     found = json.loads(done.out)
     assert done.status == (0 if found["holds"] else 1)
     assert found["model"]["state"] == "holds"
@@ -192,6 +199,30 @@ def test_a_package_that_holds_is_verified(package: Path, run: Command) -> None:
         assert function["certified_us"] == 10.0
         middle, low, high = function["speedup"]
         assert low <= middle <= high
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda function: {"workload_hash": "f" * 32}, "is for the function"),
+        (lambda function: {"device_class": "class-2"}, "is for the function"),
+        (lambda function: {"certificate": function["certificate"] | {"best_us": 1.0}}, "best_us"),
+        (lambda function: {"certificate": function["certificate"] | {"signed": None}}, "not signed"),
+    ],
+)
+def test_a_certificate_of_a_package_that_was_changed_is_found(
+    copy: Path, run: Command, tmp_path: Path, spoil: Any, said: str
+) -> None:
+    first, *others = json.loads((copy / "manifest.json").read_text())["functions"]
+    changed(copy, functions=[first | spoil(first), *others])
+    done = run("verify", str(copy), "--keys", keys_file(tmp_path, KEY))
+    assert done.status == 3
+    assert said in done.err
+
+
+def test_a_package_of_another_service_is_found(package: Path, run: Command, tmp_path: Path) -> None:
+    done = run("verify", str(package), "--keys", keys_file(tmp_path))
+    assert (done.status, "none of no keys" in done.err) == (3, True)
 
 
 def test_a_model_that_computes_something_else_is_found(copy: Path, run: Command) -> None:
