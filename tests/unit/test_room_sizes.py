@@ -16,13 +16,14 @@ CEILINGS = {
     # Folders of their own, and answers that are the model's: its compared program, also on special values, its state,
     # ONNX's own semantics with its norms, resizing, reductions and recurrent layers, and PyTorch's dtypes, NaN, norms,
     # quotients and sorts; which values an argument may have; a convolution by Winograd that keeps infinities; limits of
-    # what data decides.
-    "client": 24_200,
-    "tuner": 10_100,
+    # what data decides. Models with a state. Signed certificates, which the client verifies.
+    "client": 25_200,
+    "tuner": 10_250,
     # Programs run in a process that another one measures.
     "workers": 8_400,
-    "db": 7_500,
-    "service": 8_800,
+    # Keys, and the evidence that certificates sign.
+    "db": 7_700,
+    "service": 8_900,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -30,7 +31,7 @@ CEILINGS = {
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole.
-    "tests": 47_250,
+    "tests": 48_500,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}
