@@ -21,7 +21,6 @@ def certify(
     trials: Sequence[Trial],
     *,
     contenders: int,
-    seed: int,
     meanwhile: Meanwhile = nothing_meanwhile,
 ) -> Certificate:
     """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
@@ -40,14 +39,13 @@ def certify(
                 args=workload.args,
                 outputs=outputs,
                 contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
-                seed=seed,
                 math=workload.math,
             ),
             meanwhile,
         )
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not chosen or _accepted(result):
-            return _certificate(result, workload, outputs, rejected, seed)
+            return _certificate(result, workload, outputs, rejected)
 
 
 def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:
@@ -83,7 +81,7 @@ def _beats(contender: Raced, baseline: Raced) -> bool:
 
 
 def _certificate(
-    result: RaceResult, workload: Workload, outputs: Sequence[bool], rejected: dict[str, Failure], seed: int
+    result: RaceResult, workload: Workload, outputs: Sequence[bool], rejected: dict[str, Failure]
 ) -> Certificate:
     args, best = workload.args, winner(result)
     entry = _accepted(result)[best] if best is not None else result.baseline
@@ -109,6 +107,6 @@ def _certificate(
         sandbox=result.sandbox,
         system=result.system,
         device_state=result.device_state,
-        seed=seed,
+        seed=result.seed,
         artifact_sha256=result.artifacts.get(candidate_hash),
     )

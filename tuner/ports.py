@@ -53,7 +53,6 @@ class RaceRequest:
     outputs: tuple[bool, ...]
     """For each argument, whether the function only writes it: such buffers are poisoned."""
     contenders: dict[str, str]
-    seed: int
     yardsticks: bool = True
     math: MathMode = FP32
     """How the function may multiply float32: results may differ by as much."""
@@ -91,6 +90,7 @@ class RaceResult:
     system: str | None = None
     device_state: DeviceState | None = None
     artifacts: dict[str, str] = field(default_factory=dict)
+    seed: int | None = None
 
 
 Meanwhile = Callable[[], None]

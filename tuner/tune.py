@@ -328,7 +328,6 @@ class _Loop:
                 run.outputs,
                 list(run.trials.values()),
                 contenders=self._config.contenders,
-                seed=self._request.seed,
                 meanwhile=self._go_on,
             )
         except RaceFailed as error:

@@ -173,7 +173,7 @@ class RaceAnswer:
     """Results of a `BuiltRace`, in the order of its contenders, and the state of the device after the last round.
 
     The measurer adds the level of the walls around its child, and the system (`workers.device.system`): a child that
-    runs what users sent can claim anything.
+    runs what users sent can claim anything. Whoever asked adds the seed.
     """
 
     contenders: tuple[Raced | Failure, ...]
@@ -181,6 +181,7 @@ class RaceAnswer:
     device_state: DeviceState | None = None
     sandbox: SandboxLevel | None = None
     system: str | None = None
+    seed: int | None = None
 
     def answers(self, race: BuiltRace) -> bool:
         """Return whether each of the race's contenders has its result, with samples if it was to be timed."""

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
         while len(runs) < options.runs and time.monotonic() < until:
             for reference, candidate in models:
                 started = time.monotonic()
-                found = compare([reference], [candidate], BOUND, fleet, seed=len(runs), meanwhile=nothing_meanwhile)
+                found = compare([reference], [candidate], BOUND, fleet, meanwhile=nothing_meanwhile)
                 runs.append(
                     {
                         "workload": reference.name,

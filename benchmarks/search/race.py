@@ -31,11 +31,8 @@ def race(fleet: Fleet, workload: str, traces: Iterable[str]) -> dict[str, Any]:
     here = make_workload(WORKLOADS[workload](), workload)
     outputs = write_only(module_from_json(here.module_json)["main"])
     programs = {name_of(trace): trace for trace in traces}
-    requests = [
-        RaceRequest(here.module_json, here.args, outputs, programs, seed, yardsticks=False)
-        for seed in range(1, 1 + PROCESSES)
-    ]
-    found = [fleet.race(request, nothing_meanwhile).contenders for request in requests]
+    request = RaceRequest(here.module_json, here.args, outputs, programs, yardsticks=False)
+    found = [fleet.race(request, nothing_meanwhile).contenders for _ in range(PROCESSES)]
     samples = {
         name: [list(raced.run_secs) for raced in results]
         for name in programs

@@ -50,7 +50,6 @@ def run(
         programs[len(state.reference) :],
         1.0 + state.max_slowdown,
         fleet,
-        seed=claimed.job.seed,
         meanwhile=meanwhile,
     )
     on_wire = _on_wire(result, state.max_slowdown)

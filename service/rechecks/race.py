@@ -55,7 +55,7 @@ def _raced(
     except SearchFailed as error:
         return RecheckResult(RecheckVerdict.UNCLEAR, 0, message=str(error))
     certified = Certified(workload, outputs, view.trace_json, view.best_median, view.baseline_median)
-    return recheck(certified, fleet, seed=number, meanwhile=meanwhile)
+    return recheck(certified, fleet, meanwhile=meanwhile)
 
 
 def _on_wire(result: RecheckResult, runtime: str) -> schemas.RecheckResult:

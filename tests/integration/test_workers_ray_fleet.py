@@ -56,7 +56,7 @@ from workers.walls.levels import Policy, choose
 _numbers = itertools.count()
 UNCHANGED = "[[],[]]"
 """A trace that does nothing."""
-RACE = RaceRequest(programs.product().module_json, programs.product().args, (False, False, True), {}, 0)
+RACE = RaceRequest(programs.product().module_json, programs.product().args, (False, False, True), {})
 
 
 @pytest.fixture
@@ -600,7 +600,7 @@ def _submit_and_gather(fleet: RayFleet) -> None:
 
 
 def race_of(workload: Workload, contenders: dict[str, str]) -> RaceRequest:
-    return RaceRequest(workload.module_json, workload.args, (False, False, True), contenders, 3)
+    return RaceRequest(workload.module_json, workload.args, (False, False, True), contenders)
 
 
 def some_traces(workload: Workload, target_json: str, count: int) -> list[str]:

@@ -94,7 +94,6 @@ def compare(
     bound: float,
     fleet: Fleet,
     *,
-    seed: int,
     meanwhile: Meanwhile,
     config: SequentialConfig = DEFAULT,
 ) -> GateResult:
@@ -113,7 +112,7 @@ def compare(
     ratios: list[float] = []
     while by_workload and rounds < config.looks[-1]:
         for programs in by_workload.values():
-            _race(list(programs.values()), measured, fleet, seed + rounds, meanwhile)
+            _race(list(programs.values()), measured, fleet, meanwhile)
         rounds += 1
         if any(measured[program.key].failure for program in candidate):
             break
@@ -136,7 +135,7 @@ def compare(
 
 
 def _race(
-    programs: Sequence[GateProgram], measured: Mapping[Key, _Measured], fleet: Fleet, seed: int, meanwhile: Meanwhile
+    programs: Sequence[GateProgram], measured: Mapping[Key, _Measured], fleet: Fleet, meanwhile: Meanwhile
 ) -> None:
     """Race the programs of one workload in one process, and add what each took."""
     first = programs[0]
@@ -146,7 +145,6 @@ def _race(
         args=first.workload.args,
         outputs=first.outputs,
         contenders={key: trace for trace, key in keys.items()},
-        seed=seed,
         yardsticks=any(program.trace_json is None for program in programs),
         math=first.workload.math,
     )

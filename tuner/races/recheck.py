@@ -59,7 +59,6 @@ def recheck(
     certified: Certified,
     fleet: Fleet,
     *,
-    seed: int,
     meanwhile: Meanwhile,
     max_slowdown: float = MAX_SLOWDOWN,
     config: SequentialConfig = DEFAULT,
@@ -78,7 +77,6 @@ def recheck(
             args=certified.workload.args,
             outputs=certified.outputs,
             contenders={_BEST: certified.trace_json},
-            seed=seed + len(slowdowns),
             math=certified.workload.math,
         )
         try:

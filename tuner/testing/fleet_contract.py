@@ -57,7 +57,7 @@ def measure_request(key: str, trace_json: str | None, cutoff: float | None = Non
 
 
 def race_request(contenders: dict[str, str], module_json: str | None = None) -> RaceRequest:
-    return RaceRequest(module_json or workload().module_json, workload().args, (False, True), contenders, seed=1)
+    return RaceRequest(module_json or workload().module_json, workload().args, (False, True), contenders)
 
 
 def raced(entry: Raced | Failure) -> Raced:
@@ -176,7 +176,7 @@ class FleetContract:
 
     def test_the_certificate_names_the_contender_with_a_wrong_result(self, fleet: Fleet) -> None:
         trials = [measured_trial(wrong_trace(), 1e-6), measured_trial(traces(1)[0], 1e-5)]
-        certificate = certify(fleet, workload(), (False, True), trials, contenders=8, seed=1)
+        certificate = certify(fleet, workload(), (False, True), trials, contenders=8)
         [(rejected, failure)] = certificate.rejected.items()
         assert rejected == trials[0].candidate.hash != certificate.candidate_hash
         assert (failure.stage, failure.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)

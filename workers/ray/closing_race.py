@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -98,6 +99,7 @@ class ClosingRace:
             sandbox=race.sandbox,
             system=race.system,
             device_state=race.device_state,
+            seed=race.seed,
             artifacts={BASELINE.hash: programs.baseline.sha256} | {key: code.sha256 for key, code in racing.items()},
         )
 
@@ -153,7 +155,8 @@ class ClosingRace:
             outputs=request.outputs,
             reference=programs.reference,
             contenders=(programs.baseline, *racing.values()),
-            seed=request.seed,
+            # Drawn now that the programs are fixed, so that none can be made for the inputs.
+            seed=secrets.randbits(32),
             yardsticks=request.yardsticks,
             library=library,
             math=request.math,
@@ -161,7 +164,7 @@ class ClosingRace:
         [answer] = self._answers(
             self._measurers, [lambda measurer: actor_calls.RACE(measurer, race, self._caller)], meanwhile
         )
-        return answer
+        return answer if isinstance(answer, Failure) else replace(answer, seed=race.seed)
 
     @staticmethod
     def _answers(

@@ -113,7 +113,7 @@ def program(
 
 
 def judged(reference: list[GateProgram], candidate: list[GateProgram], fleet: Fleet | None = None) -> GateResult:
-    return compare(reference, candidate, 1.03, fleet or Fleet(), seed=0, meanwhile=nothing_meanwhile)  # type: ignore[arg-type]
+    return compare(reference, candidate, 1.03, fleet or Fleet(), meanwhile=nothing_meanwhile)  # type: ignore[arg-type]
 
 
 def test_the_same_programs_are_not_measured() -> None:

@@ -37,7 +37,7 @@ class Fleet:
 
 
 def checked(fleet: Fleet) -> RecheckResult:
-    return recheck(CERTIFIED, fleet, seed=7, meanwhile=nothing_meanwhile)  # type: ignore[arg-type]
+    return recheck(CERTIFIED, fleet, meanwhile=nothing_meanwhile)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,10 @@ def test_a_slowdown_counts_as_far_as_the_machine_does_not_explain_it(
     assert found.system == "Linux 6"
 
 
-def test_each_round_draws_other_inputs_and_rounds_end_where_it_is_clear() -> None:
+def test_rounds_end_where_it_is_clear() -> None:
     fleet = Fleet(1e-4)
     found = checked(fleet)
     assert len(fleet.races) == found.rounds == DEFAULT.looks[0]
-    assert len({request.seed for request in fleet.races}) == found.rounds
     noisy = Fleet(1.1e-4, noise=0.8)
     assert checked(noisy).verdict is RecheckVerdict.UNCLEAR
     assert len(noisy.races) == DEFAULT.looks[-1]

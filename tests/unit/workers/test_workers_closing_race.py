@@ -66,7 +66,7 @@ def raced(
     monkeypatch.setattr(actor_calls, "RACE", race)
     pool: Any = Pool()
     closing = ClosingRace('{"kind": "cuda"}', "caller", pool, pool, {}, KeptArtifacts())
-    request = RaceRequest("module", (TensorInfo((1,), "float32"),), (True,), {each: each for each in contenders}, 0)
+    request = RaceRequest("module", (TensorInfo((1,), "float32"),), (True,), {each: each for each in contenders})
     return closing.run(request, lambda: None), races
 
 
