@@ -5,9 +5,13 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopwright.codegen.arrays import DRAWS, tolerance
+from loopwright.codegen.kinds import Stage
 from loopwright.codegen.math_mode import TF32
+from tuner.errors import RaceFailed
+from tuner.floor import impossible, least_seconds
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.types import BASELINE, Certificate, Failure, Measured, Trial, Workload
 
@@ -21,14 +25,16 @@ def certify(
     trials: Sequence[Trial],
     *,
     contenders: int,
+    peak_flops: float | None = None,
     meanwhile: Meanwhile = nothing_meanwhile,
 ) -> Certificate:
     """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
 
     A contender with a wrong result or a failure is rejected. If all contenders of a race are rejected, the next best
     trials are raced, until one contender is accepted or no trial is left. Raises RaceFailed if the unscheduled program
-    itself cannot be run.
+    itself cannot be run. ``peak_flops`` is as of `tuner.floor.least_seconds`.
     """
+    least = least_seconds(workload, outputs, peak_flops)
     rejected: dict[str, Failure] = {}
     ranked = _ranking(trials, 8 * contenders)
     while True:
@@ -43,9 +49,16 @@ def certify(
             ),
             meanwhile,
         )
+        if failure := impossible(result.baseline.run_secs, least, Stage.CERTIFY):
+            raise RaceFailed(failure.message)
+        result = replace(result, contenders={key: _possible(entry, least) for key, entry in result.contenders.items()})
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not chosen or _accepted(result):
             return _certificate(result, workload, outputs, rejected)
+
+
+def _possible(entry: Raced | Failure, least: float) -> Raced | Failure:
+    return entry if isinstance(entry, Failure) else impossible(entry.run_secs, least, Stage.CERTIFY) or entry
 
 
 def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:

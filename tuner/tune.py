@@ -9,12 +9,13 @@ import math
 import time
 from bisect import insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from loopwright.codegen.kinds import FailureKind, Lane
+from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tuner.allocation import Progress, next_task
 from tuner.certify import certify
 from tuner.errors import RaceFailed, SearchFailed
+from tuner.floor import impossible, least_seconds
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
 from tuner.search.plateau import Finished, gain_of_next_minute
 from tuner.search.request import TuneRequest
@@ -288,8 +289,17 @@ class _Loop:
             if _killed(outcome) and len(trial.killed) + 1 < _KILLS:
                 self._submit_again(run, trial, outcome.spans[-1])
                 continue
+            outcome = self._possible(run, outcome)
             self._ledger.finish(trial, outcome)
             self._learn(run, trial, outcome)
+
+    def _possible(self, run: _TaskRun, outcome: Outcome) -> Outcome:
+        """Return the outcome, or the failure of a program that is faster than the machine."""
+        if isinstance(outcome, Failure) or run.outputs is None:
+            return outcome
+        least = least_seconds(run.spec.workload, run.outputs, self._request.peak_flops)
+        failure = impossible(outcome.run_secs, least, Stage.RUN)
+        return outcome if failure is None else replace(failure, worker=outcome.worker, spans=outcome.spans)
 
     def _submit_again(self, run: _TaskRun, trial: Trial, attempt: Span) -> None:
         """Submit a trial whose process was killed, after the ledger has the attempt: it counts in a later run, too."""
@@ -328,6 +338,7 @@ class _Loop:
                 run.outputs,
                 list(run.trials.values()),
                 contenders=self._config.contenders,
+                peak_flops=self._request.peak_flops,
                 meanwhile=self._go_on,
             )
         except RaceFailed as error:

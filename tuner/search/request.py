@@ -15,7 +15,8 @@ from tuner.types import TaskSpec
 class TuneRequest:
     """Tasks, the target's JSON, the user's traces (None: built-in space) and the rest of the budget.
 
-    ``base_model`` is the device class's (`tuner.cost_model.model.train_base`), None where there is none yet.
+    ``base_model`` is the device class's (`tuner.cost_model.model.train_base`), None where there is none yet;
+    ``peak_flops`` is the device's measured peak in float32, operations per second.
     """
 
     tasks: Sequence[TaskSpec]
@@ -25,3 +26,4 @@ class TuneRequest:
     seed: int
     base_model: Base64 | None = None
     config: SearchConfig = SearchConfig()
+    peak_flops: float | None = None

@@ -264,7 +264,7 @@ def test_a_search_stops_at_its_plateau() -> None:
 def test_no_task_of_a_search_at_its_plateau_is_without_its_first_batch() -> None:
     config = replace(CONFIG, plateau_window=1, plateau_window_per_task=1)
     request = replace(_within(MODEL, target_latency_us=None, until="plateau"), config=config)
-    ledger, _ = _tune(request, _Timed(1.0, baseline=1e-9))
+    ledger, _ = _tune(request, _Timed(1.0, baseline=1e-8))
     assert ledger.ended == "plateau"
     assert min(len(_candidates(ledger, number)) for number in (0, 1)) >= BATCH
 
@@ -542,7 +542,7 @@ def test_where_every_candidate_fails_the_baseline_is_certified() -> None:
 
 
 def test_a_baseline_that_nothing_beats_is_the_best() -> None:
-    ledger, _ = _tune(fleet=SimulatedFleet(LLVM, baseline=1e-9))
+    ledger, _ = _tune(fleet=SimulatedFleet(LLVM, baseline=1e-8))
     assert ledger.certificates[0].candidate_hash == BASELINE.hash
     assert ledger.certificates[0].speedup == 1.0
 
