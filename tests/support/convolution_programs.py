@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tvm
-from tvm import relax, te, topi
+from tvm import relax, te, tirx, topi
 
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.graph.winograd import use_winograd
@@ -57,18 +59,29 @@ def conv_1d(size: int, inputs: int, outputs: int, window: int) -> tvm.IRModule:
     return function(x, w, topi.nn.conv1d_ncw(x, w, 1, "VALID", 1))
 
 
-def transposed_nhwc(size: int, inputs: int, outputs: int, stride: int, taps: int, cut: int) -> tvm.IRModule:
-    """Return a transposed convolution by phases, of which ``cut`` pixels at the top and the left are left out."""
+def transposed_nhwc(
+    size: int, inputs: int, outputs: int, stride: int, taps: int, cut: int, *, lacking: int = 0
+) -> tvm.IRModule:
+    """Return a transposed convolution by phases, of which ``cut`` pixels at the top and the left are left out.
+
+    The last ``lacking`` phases of either direction have a tap less.
+    """
     x = te.placeholder((1, size, size, inputs), name="x")
     w = te.placeholder((stride, stride, taps, taps, inputs, outputs), name="w")
     border = taps - 1
     padded = topi.nn.pad(x, (0, border, border, 0), (0, border, border, 0), name="pad_temp")
     i, j = te.reduce_axis((0, taps), name="i"), te.reduce_axis((0, taps), name="j")
     c = te.reduce_axis((0, inputs), name="c")
-    steps = size + border
+    steps, kernel = size + border, taps * stride - lacking
+
+    def term(n: Any, y: Any, x: Any, p: Any, q: Any, o: Any) -> Any:
+        product = padded[n, y + i, x + j, c] * w[p, q, i, j, c, o]
+        taken = tirx.all(p + stride * (taps - 1 - i) < kernel, q + stride * (taps - 1 - j) < kernel)
+        return tirx.Select(taken, product, tirx.const(0, "float32")) if lacking else product
+
     phases = te.compute(
         (1, steps, steps, stride, stride, outputs),
-        lambda n, y, x, p, q, o: te.sum(padded[n, y + i, x + j, c] * w[p, q, i, j, c, o], axis=[i, j, c]),
+        lambda *indices: te.sum(term(*indices), axis=[i, j, c]),
         name="phases",
     )
     extent = steps * stride - 2 * cut

@@ -63,7 +63,7 @@ PROGRAMS = {
         convolutions.conv_nhwc(8, 6, 17, 3),
         convolutions.conv_nchw(15, 3, 8, 3, 2, batch=2),
         convolutions.conv_nchw(10, 8, 12, 3, groups=2),
-        convolutions.transposed_nhwc(5, 6, 16, 2, 2, 1),
+        convolutions.transposed_nhwc(5, 6, 16, 2, 2, 1, lacking=1),
     ],
     "column_reduce": [
         convolutions.depthwise_nhwc(15, 20, 5, 2),

@@ -4,6 +4,9 @@ With stride ``s``, the outputs whose coordinates have the same remainder by ``s`
 kernel: those that are ``s`` apart. So the ``s * s`` phases are convolutions of the input itself with kernels of
 ``ceil(k / s)`` taps, of which this makes one reduction, and the last block interleaves them. Inserted zeros would
 multiply the work by ``s * s``.
+
+If ``k`` is no multiple of ``s``, some phases have fewer taps. Their last tap is left out of the sum: a product with a
+zero in its place would be NaN if the input is infinite.
 """
 
 from __future__ import annotations
@@ -71,6 +74,19 @@ class _Convolution:
     def rearranged(self) -> tuple[int, ...]:
         """The shape of the kernel by phases: (phase, phase, tap, tap, channels, outputs)."""
         return (*self.strides, *self.taps, *self.kernel[:2])
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all phases have as many taps."""
+        return self.kernel[2] % self.strides[0] == 0 and self.kernel[3] % self.strides[1] == 0
+
+    def tap(self, p: Any, q: Any, i: Any, j: Any) -> tuple[Any, Any]:
+        """Return where the kernel has a tap of a phase, in the order in which the padded data has them."""
+        return p + self.strides[0] * (self.taps[0] - 1 - i), q + self.strides[1] * (self.taps[1] - 1 - j)
+
+    def has(self, y: Any, x: Any) -> Any:
+        """Return whether the kernel has a tap, as an expression."""
+        return tirx.all(y < self.kernel[2], x < self.kernel[3])
 
 
 class _Base(CallRewriter):
@@ -180,7 +196,10 @@ def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.T
         c = te.reduce_axis((0, channels), "rc")
 
         def product(n: Any, y: Any, x: Any, p: Any, q: Any, o: Any) -> Any:
-            return padded(n, y + i, x + j, c).astype(dtype) * kernel(p, q, i, j, c, o).astype(dtype)
+            term = padded(n, y + i, x + j, c).astype(dtype) * kernel(p, q, i, j, c, o).astype(dtype)
+            if convolution.is_even:
+                return term
+            return tirx.Select(convolution.has(*convolution.tap(p, q, i, j)), term, tirx.const(0, dtype))
 
         phases = te.compute(
             (batch, *steps, *strides, outputs),
@@ -203,13 +222,11 @@ def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.T
 
 
 def _rearranged(weight: te.Tensor, convolution: _Convolution) -> te.Tensor:
-    """Return the block that rearranges a kernel by phases, taps in the order in which the padded data has them."""
-    taps, strides, kernel = convolution.taps, convolution.strides, convolution.kernel
+    """Return the block that rearranges a kernel by phases."""
 
     def element(p: Any, q: Any, i: Any, j: Any, c: Any, o: Any) -> Any:
-        y, x = p + strides[0] * (taps[0] - 1 - i), q + strides[1] * (taps[1] - 1 - j)
-        inside = tirx.all(y < kernel[2], x < kernel[3])
-        return tirx.if_then_else(inside, weight(c, o, y, x), tirx.const(0, weight.dtype))
+        y, x = convolution.tap(p, q, i, j)
+        return tirx.if_then_else(convolution.has(y, x), weight(c, o, y, x), tirx.const(0, weight.dtype))
 
     return te.compute(convolution.rearranged, element, name="rearrange_kernel")
 

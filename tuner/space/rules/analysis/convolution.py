@@ -132,9 +132,11 @@ class Convolution:
 
 
 def _factors(block: Block) -> list[Any] | None:
-    """Return the two loads whose product is summed; None for any other sum."""
+    """Return the two loads whose product is summed, of some or all elements; None for any other sum."""
     value = block.store.value
     product = value.b if isinstance(value, tirx.Add) else None
+    if isinstance(product, tirx.Select):
+        product = product.true_value
     if not isinstance(product, tirx.Mul):
         return None
     loads = [product.a, product.b]
