@@ -15,6 +15,7 @@ from loopwright.codegen import labels
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.extents import buffer_shape, symbolic_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
+from loopwright.codegen.graph.layout import layout_notes
 from loopwright.codegen.program import bounds
 from loopwright.codegen.program.lowering import lower, relax_symbols
 from loopwright.codegen.program.own_calls import bind_calls
@@ -28,7 +29,7 @@ _FINDINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """``notes`` tell the user which functions are not tuned, and why."""
+    """``notes`` tell the user which functions are not tuned or keep their layout, and why."""
 
     tasks: tuple[TaskSpec, ...]
     notes: tuple[str, ...]
@@ -59,6 +60,7 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     else:
         found = [(str(var.name_hint), func, 1) for var, func in prim_funcs(mod)]
     notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
+    notes += layout_notes(mod)
     tasks: dict[str, TaskSpec] = {}
     for name, func, weight in found:
         if reason := _finished(func) or unschedulable(func, symbols) or ("" if unproven else _outside(func)):

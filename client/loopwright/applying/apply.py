@@ -14,6 +14,7 @@ from tvm.target import Target
 from loopwright.applying.lookup import Ask, LookedUp, look_up
 from loopwright.applying.report import AppliedFunction, ApplyReport, Outcome
 from loopwright.codegen.functions import has_relax, used_prim_funcs
+from loopwright.codegen.graph.layout import layout_notes
 from loopwright.codegen.program import schedule
 from loopwright.codegen.program.build import compile_module, executable_passes
 from loopwright.codegen.program.digest import normal_form
@@ -49,7 +50,7 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
         report.append(AppliedFunction(str(var.name_hint), outcome, best))
     if has_relax(result):
         result = fold_packing(result)
-    return result, ApplyReport(tuple(report))
+    return result, ApplyReport(tuple(report), notes=layout_notes(model.module))
 
 
 def build(mod: tvm.IRModule, target: Target) -> Any:

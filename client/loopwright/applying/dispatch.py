@@ -19,6 +19,7 @@ from loopwright.applying.report import AppliedFunction, ApplyReport, Served
 from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import relax_funcs
+from loopwright.codegen.graph.layout import layout_notes
 from loopwright.codegen.program.batching import batch_axis, not_batchlike
 from loopwright.codegen.program.dispatch import ShapeVariant, dispatch
 from loopwright.codegen.program.lowering import lower, relax_symbols
@@ -87,7 +88,7 @@ def compiled(
         served.append(Served(bucket.extent, smallest))
     built = applying.build(dispatch(lowered, portfolio.name, variants), target)
     found = agreement(program.reference, built, lowered, target) if verify and not params else None
-    return built, ApplyReport(tuple(functions), portfolio.name, tuple(served), found)
+    return built, ApplyReport(tuple(functions), portfolio.name, tuple(served), found, layout_notes(lowered))
 
 
 def _bound(program: Program, portfolio: Portfolio) -> Program:

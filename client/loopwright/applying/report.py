@@ -71,6 +71,8 @@ class ApplyReport:
     """What became of its buckets. Calls with other extents run untuned."""
     agreement: Agreement | None = None
     """The comparison of the compiled program with the model itself; None if there was none (see `Client.compile`)."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know: for example, that convolutions keep their layout, and why."""
 
     @property
     def hits(self) -> tuple[AppliedFunction, ...]:
@@ -123,6 +125,7 @@ class ApplyReport:
                 lines.append(f"  {self.symbol}={each.smallest} to {each.extent}: padded to {each.extent}")
             else:
                 lines.append(f"  {self.symbol}={each.extent}: tuned for")
+        lines += [f"  {note}" for note in self.notes]
         if self.agreement is not None:
             error, tolerance = self.agreement.max_rel_error, self.agreement.tolerance
             lines.append(f"  as {self.agreement.reference} computes it: error {error:.1e}, {tolerance:g} allowed")

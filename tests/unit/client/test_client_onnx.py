@@ -16,12 +16,15 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 
 from loopwright import frontends
-from loopwright.applying.lookup import lower
+from loopwright.applying.apply import apply
+from loopwright.applying.lookup import LookedUp, lower
 from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
 from tests.support.cases import first
 from tests.support.onnx_nodes import node_tests, parameters_fixed, run
+from tuner.task import extract_tasks
 
 LLVM = target_from("llvm")
 REFUSED = {
@@ -137,7 +140,7 @@ def test_negative_places_of_slices_count_from_the_end(
     check(model, X)
 
 
-def test_a_convolution_whose_layout_cannot_be_converted_keeps_its_own(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_convolution_whose_layout_cannot_be_converted_keeps_its_own_and_reports_say_so() -> None:
     rng = np.random.default_rng(0)
     shapes = {"x": (1, 12, 6), "w": (6, 6, 1, 3), "v": (6, 6)}
     values = {name: rng.standard_normal(shape, dtype="float32") for name, shape in shapes.items()}
@@ -154,8 +157,16 @@ def test_a_convolution_whose_layout_cannot_be_converted_keeps_its_own(caplog: py
         helper.make_node("Reshape", ["g", "back"], ["h"]),
         helper.make_node("Max", ["h", "x"], ["y"]),
     ]
-    check(model_of(nodes, values, weights=list(values)[1:]), values["x"])
-    assert "keep their layout" in caplog.text
+    model = model_of(nodes, values, weights=list(values)[1:])
+    check(model, values["x"])
+    program = frontends.to_program(model)
+    sent = module_from_json(module_to_json(program.module))
+    [note] = extract_tasks(sent, LLVM).notes
+    assert "convolutions keep their layout" in note
+    assert "SLayout" in note
+    _, report = apply(LookedUp(lower(program, LLVM), LLVM, {}))
+    assert report.notes == (note,)
+    assert note in str(report)
 
 
 def test_models_that_scatter_and_compute_shapes() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import tvm
@@ -24,7 +23,9 @@ from loopwright.codegen.graph.rewriting import (
 PASS = "ChannelsLast"
 """Under ``tvm.transform.PassContext(disabled_pass=["ChannelsLast"])`` convolutions keep their layout."""
 
-_log = logging.getLogger(__name__)
+KEPT_LAYOUT = "loopwright.kept_layout"
+"""The attribute of a module whose layout TVM could not convert; its value is TVM's reason."""
+_LONGEST_REASON = 120
 
 _ENDS = "loopwright.ends_function"
 
@@ -36,18 +37,29 @@ def choose_layouts(mod: tvm.IRModule) -> tvm.IRModule:
 
     With channels last, a vector of the output is contiguous however wide an image is, and a 1x1 convolution is a
     product. The weights are transposed once, here. Inputs and outputs of functions keep their layout; what is between
-    convolutions follows them. A module whose layout TVM cannot convert is returned as it is, with a warning in the log.
+    convolutions follows them. A module whose layout TVM cannot convert keeps it, and has `layout_notes`.
     """
     if PASS in tvm.transform.PassContext.current().disabled_pass or not _is_convolution_network(mod):
         return mod
     try:
         return transform.ConvertLayout(_LAYOUTS)(mod)
     except (RuntimeError, IndexError) as error:  # InternalError of TVM is a RuntimeError
-        _log.warning(
-            "convolutions keep their layout: TVM cannot convert that of another operator (%s)",
-            (str(error).strip() or type(error).__name__).splitlines()[-1],
-        )
-        return mod
+        return mod.with_attr(KEPT_LAYOUT, (str(error).strip() or type(error).__name__).splitlines()[-1])
+
+
+def layout_notes(mod: tvm.IRModule) -> tuple[str, ...]:
+    """Return what the user should know of the layout that `choose_layouts` gave a module: one sentence, or none."""
+    reason = mod.attrs.get(KEPT_LAYOUT) if mod.attrs else None
+    if not isinstance(reason, str):
+        return ()
+    # The module may be anybody's, so that the reason may be any text.
+    shown = ascii(reason[:_LONGEST_REASON])
+    return (f"convolutions keep their layout: TVM cannot convert the layout of another operator ({shown})",)
+
+
+def keep_layout_notes(mod: tvm.IRModule, lowered: tvm.IRModule) -> tvm.IRModule:
+    """Return what a module was lowered to, with the `layout_notes` of the module."""
+    return lowered.with_attr(KEPT_LAYOUT, mod.attrs[KEPT_LAYOUT]) if layout_notes(mod) else lowered
 
 
 def take_in_transposes(mod: tvm.IRModule) -> tvm.IRModule:

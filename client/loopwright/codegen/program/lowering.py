@@ -11,7 +11,7 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.extents import symbolic_extents, with_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.gpu.tf32 import keep_tf32
-from loopwright.codegen.graph.layout import declare_elementwise
+from loopwright.codegen.graph.layout import declare_elementwise, keep_layout_notes
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
 from loopwright.codegen.program.clamping import clamp
@@ -38,7 +38,8 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         except RuntimeError:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
             lowered = _legalised_and_fused(_kept_apart(prepared))
-    return declare_weights(clamp(keep_tf32(mod, keep_exact_math(mod, lowered))))
+    kept = keep_layout_notes(mod, keep_tf32(mod, keep_exact_math(mod, lowered)))
+    return declare_weights(clamp(kept))
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
