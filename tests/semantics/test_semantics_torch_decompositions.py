@@ -8,6 +8,9 @@ import pytest
 import torch
 from torch.nn import functional
 
+from loopwright import UnsupportedModel, frontends
+from loopwright.model import Model
+from tests.support.models import Calls
 from tests.support.torch_models import assert_agree
 
 INF, NAN = float("inf"), float("nan")
@@ -36,6 +39,33 @@ def test_operators_that_are_translated_as_others_agree() -> None:
         },
         (LEFT, RIGHT),
         (SPECIAL, OTHERS),
+    )
+
+
+def test_the_complementary_error_function_keeps_its_digits_far_from_0() -> None:
+    far = torch.linspace(-9, 9, 24).reshape(4, 6)
+    assert_agree(
+        {"erfc": lambda x: (torch.erfc(x), torch.erfc(x).log(), torch.erfc(x.half()))},
+        (far,),
+        (SPECIAL,),
+    )
+    with pytest.raises(UnsupportedModel, match="erfc"):
+        frontends.to_program(Model(Calls(torch.erfc), example_inputs=(far.double(),)))
+
+
+def test_bags_of_embeddings_agree() -> None:
+    indices, offsets = torch.tensor([1, 2, 4, 5, 4, 3, 2, 0]), torch.tensor([0, 4, 4, 6])
+    weight, bag = torch.randn(6, 3, generator=DRAWN), functional.embedding_bag
+    assert_agree(
+        {
+            "modes": lambda i, o: [bag(i, weight, o, mode=mode) for mode in ("sum", "mean", "max")],
+            "padding": lambda i, o: [bag(i, weight, o, mode=mode, padding_idx=4) for mode in ("mean", "max")],
+            "last offset": lambda i, o: bag(i, weight, torch.cat([o, o.new_full((1,), 8)]), include_last_offset=True),
+            "rows": lambda i, o: bag(
+                i.reshape(2, 4), weight.half(), per_sample_weights=i.reshape(2, 4).half() / 4, mode="sum"
+            ),
+        },
+        (indices, offsets),
     )
 
 

@@ -14,6 +14,12 @@ from torch.utils._pytree import tree_map
 
 _aten = torch.ops.aten
 
+_ERFC = (
+    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
+    0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+)  # fmt: skip
+"""The polynomial of `_erfc`, its lowest coefficient first."""
+
 
 def table() -> dict[Any, Callable[..., Any]]:
     """Return the decompositions for ``ExportedProgram.run_decompositions``: PyTorch's own and those of this file."""
@@ -66,6 +72,23 @@ def _hypot(self: Any, other: Any) -> Any:
     return torch.where(infinite, float("inf"), large * torch.sqrt(1 + ratio * ratio))
 
 
+def _erfc(self: Any) -> Any:
+    """Return 1 - erf(x), whose digits far from 0 a subtraction would lose, in float32 or less.
+
+    t exp(p(t) - x²) with t = 1 / (1 + |x| / 2) and a polynomial p, in float64. (Press, Teukolsky, Vetterling and
+    Flannery, Numerical Recipes, chapter 6.2: the relative error is below 1.2e-7 for all x.)
+    """
+    if self.dtype == torch.float64:
+        return NotImplemented
+    wide, dtype = self.double(), self.dtype if self.dtype.is_floating_point else torch.get_default_dtype()
+    t = 1 / (1 + 0.5 * wide.abs())
+    polynomial = torch.full_like(t, _ERFC[-1])
+    for coefficient in reversed(_ERFC[:-1]):
+        polynomial = polynomial * t + coefficient
+    tail = t * torch.exp(polynomial - wide * wide)
+    return torch.where(wide < 0, 2 - tail, tail).to(dtype)
+
+
 def _ldexp(self: Any, other: Any) -> Any:
     return self * torch.pow(2.0, other)
 
@@ -111,6 +134,32 @@ def _index_reduce(self: Any, dim: int, index: Any, source: Any, reduce: str, *, 
         return NotImplemented
     places = index.reshape([-1 if axis == dim % self.dim() else 1 for axis in range(self.dim())]).expand(source.shape)
     return self.scatter_reduce(dim, places, source, reduce, include_self=include_self)
+
+
+def _embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """Return the rows of each bag together; only the first of the four results is PyTorch's."""
+    count = offsets.shape[0] - include_last_offset
+    places = torch.arange(indices.shape[0], device=indices.device)
+    bags = (places.unsqueeze(1) >= offsets).sum(1) - 1
+    if padding_idx >= 0:  # a bag behind the others takes what counts in none
+        bags = torch.where(indices == padding_idx, count, bags)
+    rows = weight.index_select(0, indices).to(torch.promote_types(weight.dtype, torch.float32))
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.to(rows.dtype).unsqueeze(1)
+    kind = ("sum", "mean", "amax")[mode]
+    empty = torch.zeros(count + 1, weight.shape[1], dtype=rows.dtype, device=weight.device)
+    found = empty.scatter_reduce(0, bags.unsqueeze(1).expand(rows.shape), rows, kind, include_self=False)
+    return found[:count].to(weight.dtype), bags, bags, bags
 
 
 def _angle(self: Any) -> Any:
@@ -180,6 +229,8 @@ _ALONG_AN_AXIS = (
 
 _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten._cdist_forward.default: _cdist,
+    _aten._embedding_bag.default: _embedding_bag,
+    _aten._embedding_bag_forward_only.default: _embedding_bag,
     _aten.addbmm.default: _addbmm,
     _aten.addmv.default: _addmv,
     _aten.angle.default: _angle,
@@ -189,6 +240,7 @@ _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten.copysign.Tensor: _copysign,
     _aten.diagonal_scatter.default: _diagonal_scatter,
     _aten.dist.default: _dist,
+    _aten.erfc.default: _erfc,
     _aten.fmax.default: _without_nan(torch.maximum),
     _aten.fmin.default: _without_nan(torch.minimum),
     _aten.hypot.default: _hypot,
