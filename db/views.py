@@ -10,6 +10,7 @@ from db.states import EventType
 from loopwright.codegen.kinds import (
     AnsweredFrom,
     FailureKind,
+    Grade,
     JobState,
     Origin,
     SandboxLevel,
@@ -213,6 +214,16 @@ class SignedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeedupInterval:
+    """A speedup with its interval of 95 %, and its grade; ``high`` is None after a single round."""
+
+    value: float
+    low: float
+    high: float | None
+    grade: Grade
+
+
+@dataclass(frozen=True, slots=True)
 class CertificateView:
     """A stored certificate with its place in the database.
 
@@ -236,6 +247,7 @@ class CertificateView:
     value: Certificate
     rejected_trials: dict[str, str]
     signed: SignedDocument
+    interval: SpeedupInterval
 
     @property
     def speedup(self) -> float:

@@ -17,7 +17,7 @@ from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.results.evidence import document
+from db.results.evidence import document, interval_of
 from db.results.signing_keys import current_signer
 from db.views import BestView, CertificateView, SignedDocument
 from loopwright.codegen.kinds import TrialState
@@ -67,6 +67,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         value=value,
         rejected_trials=_rejected_trials(row),
         signed=SignedDocument(row.document, row.key_id, row.signature),
+        interval=interval_of(row.document),
     )
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import datetime
 
 from db.models import DeviceClass, Target, Task, Trial
+from db.views import SpeedupInterval
 from loopwright.codegen import signatures
+from loopwright.codegen.kinds import Grade
 from tuner.codec import encode
 from tuner.types import Certificate
 
 FORMAT = 1
+
+
+def interval_of(document: str) -> SpeedupInterval:
+    """Return the interval of a document's speedup."""
+    fields = json.loads(document)
+    return SpeedupInterval(**fields["interval"], grade=Grade(fields["grade"]))
 
 
 def document(
@@ -24,6 +33,10 @@ def document(
     target: Target,
 ) -> str:
     """Return the text that is signed: what was certified, on which machine, and everything that the race measured."""
+    # Imported here, because processes that read certificates need no SciPy.
+    from tuner.races.grade import graded
+
+    interval, grade = graded(certificate.baseline_run_secs, certificate.best_run_secs)
     return signatures.canonical(
         {
             "format": FORMAT,
@@ -53,6 +66,12 @@ def document(
             "max_rel_error": certificate.max_rel_error,
             "baseline_run_secs": list(certificate.baseline_run_secs),
             "best_run_secs": list(certificate.best_run_secs),
+            "interval": {
+                "value": interval.value,
+                "low": interval.low,
+                "high": interval.high if math.isfinite(interval.high) else None,
+            },
+            "grade": grade.value,
             "contenders": certificate.contenders,
             "rejected": {key: failure.kind.value for key, failure in certificate.rejected.items()},
             "library": encode(certificate.library),

@@ -55,6 +55,8 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         baseline_us=micros(view.baseline_median),
         best_us=micros(view.best_median),
         speedup=view.speedup,
+        interval=schemas.Range(value=view.interval.value, low=view.interval.low, high=view.interval.high),
+        grade=view.interval.grade,
         contenders=evidence.contenders,
         rejected=[
             schemas.RejectedContender(

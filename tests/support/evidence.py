@@ -38,6 +38,8 @@ def signed(best: dict[str, Any], private_key: str = PRIVATE_KEY) -> dict[str, An
             "rejected": {each["candidate"]: each["kind"] for each in certificate["rejected"]},
             "library": library and {"name": library["name"], "run_secs": library["run_secs"]},
             "device_state": certificate.get("device_state"),
+            "interval": certificate["interval"],
+            "grade": certificate["grade"],
         }
     )
     evidence = {

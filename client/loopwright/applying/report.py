@@ -114,7 +114,11 @@ class ApplyReport:
     def __str__(self) -> str:
         lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
         for function in self.functions:
-            gain = f", {ratio(function.best.speedup)} over the baseline" if function.best else ""
+            gain = (
+                f", {ratio(function.best.speedup, function.best.certificate.interval)} over the baseline"
+                if function.best
+                else ""
+            )
             tf32 = ", in TF32" if function.best and function.best.math == "tf32" else ""
             packs = ", its weight packed once" if function.best and function.best.packs_weight else ""
             lines.append(f"  {function.name}: {function.outcome}{gain}{tf32}{packs}")

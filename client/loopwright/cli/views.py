@@ -18,7 +18,7 @@ from loopwright.jobs.targets import short_names
 from loopwright.results.comparison import Comparison
 from loopwright.results.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, in_one_line, of_model
 from loopwright.results.tuning_logs import LoggedTask
-from loopwright.results.units import latency, plural, ratio
+from loopwright.results.units import interval_words, latency, plural, ratio
 from loopwright.shapes.plan import Portfolio
 
 _LIMITS = {
@@ -124,7 +124,7 @@ def show_best(best: schemas.Best) -> None:
         ("device class", best.device_class),
         ("record", best.record_id),
         ("baseline", latency(best.baseline_us)),
-        ("best", f"{latency(best.best_us)}, {ratio(best.speedup)} ({kind})"),
+        ("best", f"{latency(best.best_us)}, {ratio(best.speedup, best.certificate.interval)} ({kind})"),
         *([("math", _TF32)] if best.math == "tf32" else []),
         ("certified", certificate_words(best.certificate)),
         *_library(best.certificate),
@@ -136,6 +136,8 @@ def show_best(best: schemas.Best) -> None:
 def certificate_words(certificate: schemas.Certificate) -> str:
     error = f"largest error {certificate.max_abs_error:.3g} absolute, {certificate.max_rel_error:.3g} relative"
     race = f"race of {certificate.rounds} rounds (sandbox: {certificate.sandbox})"
+    if certificate.interval is not None and certificate.grade is not None:
+        race = f"{certificate.grade}, 95 % interval {interval_words(certificate.interval)}; {race}"
     if certificate.device_state is not None:
         race += f"; GPU after it: {_state_words(certificate.device_state)}"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"

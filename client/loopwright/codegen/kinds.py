@@ -105,6 +105,17 @@ class FailureKind(StrEnum):
     trial: twice, and no job of the device class tries the candidate again."""
 
 
+class Grade(StrEnum):
+    """How sure the speedup of a certificate is."""
+
+    CLEAN = "clean"
+    """The ends of the interval are within 5 % of the speedup."""
+    NOISY = "noisy"
+    """The schedule is faster than the baseline, and an end of the interval is farther away."""
+    INCONCLUSIVE = "inconclusive"
+    """The interval contains 1: the rounds do not show that the schedule is faster than the baseline."""
+
+
 class SandboxLevel(StrEnum):
     """The walls around a process that runs submitted code, from strong to weak.
 

@@ -32,6 +32,8 @@ _OF_CERTIFICATE: dict[str, Callable[[schemas.Evidence], Any]] = {
     "baseline_us": lambda signed: _median_us(signed.baseline_run_secs),
     "best_us": lambda signed: _median_us(signed.best_run_secs),
     "speedup": lambda signed: _median_us(signed.baseline_run_secs) / _median_us(signed.best_run_secs),
+    "interval": lambda signed: signed.interval,
+    "grade": lambda signed: signed.grade,
     "contenders": lambda signed: signed.contenders,
     "sandbox": lambda signed: signed.sandbox,
     "device_state": lambda signed: signed.device_state,

@@ -160,7 +160,7 @@ def _best(best: schemas.Best) -> Row:
         best.workload_hash[:12],
         latency(best.baseline_us),
         latency(best.best_us),
-        ratio(best.speedup),
+        ratio(best.speedup, best.certificate.interval),
         "the unscheduled program" if best.is_baseline else "a schedule",
         json.dumps(best.target, sort_keys=True),
     )

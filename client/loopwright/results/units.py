@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+
+from loopwright.schemas import Range
 
 
 def latency(us: float | None) -> str:
@@ -30,9 +33,30 @@ def microseconds(text: str) -> float:
     return float(match[1]) * unit
 
 
-def ratio(value: float | None) -> str:
-    """Return a speedup as text: ``2.73x``, ``18.0x``, ``140x``; ``-`` for None."""
-    return "-" if value is None else f"{value:.{_decimals(value)}f}x"
+def ratio(value: float | None, interval: Range | None = None) -> str:
+    """Return a speedup as text: ``2.73x``, ``18.0x``, ``140x``; ``-`` for None.
+
+    With an interval, it has at most as many digits as the interval bears, and at least one: ``2.7x`` for 2.4 to 3.1.
+    """
+    if value is None:
+        return "-"
+    decimals = _decimals(value) if interval is None else min(_decimals(value), _borne(value, interval))
+    return f"{round(value, decimals):.{max(0, decimals)}f}x"
+
+
+def interval_words(interval: Range) -> str:
+    """Return an interval with the digits of its speedup: ``2.4x to 3.1x``, ``over 0x`` without an upper end."""
+    low = ratio(interval.low, interval)
+    return f"over {low}" if interval.high is None else f"{low} to {ratio(interval.high, interval)}"
+
+
+def _borne(value: float, interval: Range) -> int:
+    """Return the decimals of which the last is as large as half of the interval, or those of the first digit."""
+    first = -math.floor(math.log10(value)) if value > 0 else 0
+    if interval.high is None:
+        return first
+    half = (interval.high - interval.low) / 2
+    return max(first, -math.floor(math.log10(half))) if half > 0 else _decimals(value)
 
 
 def plural(count: int, noun: str) -> str:

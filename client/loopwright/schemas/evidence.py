@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from loopwright.codegen.kinds import FailureKind, SandboxLevel
+from loopwright.codegen.kinds import FailureKind, Grade, SandboxLevel
 from loopwright.schemas.base import DeviceState, Wire
+from loopwright.schemas.gates import Range
 
 
 class SigningKey(Wire):
@@ -110,6 +111,10 @@ class Evidence(_Read):
     """As `Certificate.baseline_run_secs`."""
     best_run_secs: list[float]
     """As `Certificate.best_run_secs`."""
+    interval: Range
+    """As `Certificate.interval`."""
+    grade: Grade
+    """As `Certificate.grade`."""
     contenders: int
     """As `Certificate.contenders`."""
     rejected: dict[str, FailureKind]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from loopwright.codegen.kinds import FailureKind, SandboxLevel
+from loopwright.codegen.kinds import FailureKind, Grade, SandboxLevel
 from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, Wire
 from loopwright.schemas.evidence import SignedDocument
+from loopwright.schemas.gates import Range
 
 
 class Library(Wire):
@@ -98,6 +99,10 @@ class Certificate(Wire):
     """Latency of the best schedule, in microseconds."""
     speedup: float
     """``baseline_us / best_us``."""
+    interval: Range | None = None
+    """The speedup with its interval, from the ratios of the rounds; None from services before they gave intervals."""
+    grade: Grade | None = None
+    """How sure the speedup is; None from services before they gave grades."""
     contenders: int
     """Candidates in the closing race."""
     rejected: list[RejectedContender]

@@ -176,6 +176,8 @@ def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> di
         "baseline_us": best["baseline_us"],
         "best_us": best["best_us"],
         "speedup": best["speedup"],
+        "interval": {"value": best["speedup"], "low": 0.95 * best["speedup"], "high": 1.04 * best["speedup"]},
+        "grade": "clean",
         "contenders": 2,
         "rejected": [],
         "library": None,

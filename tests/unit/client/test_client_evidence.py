@@ -59,6 +59,8 @@ CERTIFICATE = {
     "baseline_us": 100.001,
     "best_us": 9.999,
     "speedup": 10.001,
+    "interval": {"value": 10.0, "low": 9.9, "high": 10.1},
+    "grade": "noisy",
     "contenders": 25,
     "rejected": [],
     "library": LIBRARY | {"us": 26.0},

@@ -6,6 +6,7 @@ import {
   formatShare,
   formatSmall,
   formatSpeedup,
+  formatSpeedupInterval,
   plural,
 } from "./units";
 
@@ -50,13 +51,26 @@ it("ticks carry no idle decimals", () => {
 });
 
 it("speedups lose decimals as they grow", () => {
-  expect([0.98, 2.734, 12.61, 340.2, null].map(formatSpeedup)).toEqual([
+  expect([0.98, 2.734, 12.61, 340.2, null].map((each) => formatSpeedup(each))).toEqual([
     "0.98×",
     "2.73×",
     "12.6×",
     "340×",
     "–",
   ]);
+});
+
+it.each([
+  [2.73, 2.729, 2.731, "2.73×", "2.73× to 2.73×"],
+  [2.73, 2.4, 3.1, "2.7×", "2.4× to 3.1×"],
+  [18.03, 15, 22, "18×", "15× to 22×"],
+  [1234, 1000, 1400, "1200×", "1000× to 1400×"],
+  [3, 0.2, 40, "3×", "0.2× to 40×"],
+  [2, 0, null, "2×", "over 0×"],
+  [1, 1, 1, "1.00×", "1.00× to 1.00×"],
+])("%d between %d and %d has the digits that the interval bears", (value, low, high, said, words) => {
+  expect(formatSpeedup(value, { low, high })).toBe(said);
+  expect(formatSpeedupInterval({ low, high })).toBe(words);
 });
 
 it("small numbers turn to powers of ten where zeros would be counted", () => {

@@ -19,11 +19,37 @@ export function formatLatencyTick(us: number): string {
   return `${Number(value)}${NBSP}${unit}`;
 }
 
-/** A ratio such as 2.73×; a large one loses its decimals. */
-export function formatSpeedup(speedup: number | null | undefined): string {
+/** The ends of an interval; the upper one may be open. */
+export interface Ends {
+  low: number;
+  high: number | null;
+}
+
+/**
+ * A ratio such as 2.73×; a large one loses its decimals. With an interval, it has at most as many digits as the interval
+ * bears, and at least one: 2.7× for 2.4 to 3.1.
+ */
+export function formatSpeedup(speedup: number | null | undefined, interval?: Ends | null): string {
   if (speedup === null || speedup === undefined || !Number.isFinite(speedup)) return NO_VALUE;
-  const digits = speedup >= 100 ? 0 : speedup >= 10 ? 1 : 2;
-  return `${speedup.toFixed(digits)}×`;
+  const plain = speedup >= 99.95 ? 0 : speedup >= 9.995 ? 1 : 2;
+  const decimals = interval ? Math.min(plain, decimalsBorne(speedup, interval, plain)) : plain;
+  if (decimals >= 0) return `${speedup.toFixed(decimals)}×`;
+  const unit = 10 ** -decimals;
+  return `${Math.round(speedup / unit) * unit}×`;
+}
+
+/** An interval of a speedup with the digits that it bears: "2.4× to 3.1×", "over 0×" without an upper end. */
+export function formatSpeedupInterval(interval: Ends): string {
+  const low = formatSpeedup(interval.low, interval);
+  return interval.high === null ? `over ${low}` : `${low} to ${formatSpeedup(interval.high, interval)}`;
+}
+
+/** The decimals of which the last is as large as half of the interval, or those of the first digit. */
+function decimalsBorne(value: number, { low, high }: Ends, most: number): number {
+  const first = value > 0 ? -Math.floor(Math.log10(value)) : 0;
+  if (high === null) return first;
+  const half = (high - low) / 2;
+  return half > 0 ? Math.max(first, -Math.floor(Math.log10(half))) : most;
 }
 
 export function formatCount(count: number): string {

@@ -4,8 +4,14 @@ import { Notice } from "../components/notice";
 import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
 import { formatDeviceState } from "../format/device-state";
-import { formatLatency, formatSmall, formatSpeedup, plural } from "../format/units";
+import { formatLatency, formatSmall, formatSpeedup, formatSpeedupInterval, plural } from "../format/units";
 import { libraryWords } from "./library-words";
+
+const GRADES: Record<NonNullable<Certificate["grade"]>, string> = {
+  clean: "The timings are clean.",
+  noisy: "The timings are noisy.",
+  inconclusive: "The timings do not show that the schedule is faster than the baseline.",
+};
 
 function toleranceWords(c: Certificate): string {
   return `${formatSmall(c.rtol)} of its value plus ${formatSmall(c.atol)} of the largest result`;
@@ -34,10 +40,15 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         {c.rtol !== 0 && <>, each within {toleranceWords(c)}</>}. {largestDifference(c)}
       </Text>
       <Text size="sm">
-        <strong>Measured speedup: {formatSpeedup(c.speedup)}.</strong> The closing race timed{" "}
-        {plural(c.contenders, "contender")} in {plural(c.rounds, "interleaved round")}; contenders that are
-        clearly slower leave the race early. The median latency was {formatLatency(c.baseline_us)} for the
-        baseline and {formatLatency(c.best_us)} for this schedule.
+        <strong>Measured speedup: {formatSpeedup(c.speedup, c.interval)}.</strong>{" "}
+        {c.interval && c.grade && (
+          <>
+            {GRADES[c.grade]} The interval of 95% is {formatSpeedupInterval(c.interval)}.{" "}
+          </>
+        )}
+        The closing race timed {plural(c.contenders, "contender")} in {plural(c.rounds, "interleaved round")}.
+        Contenders that are clearly slower leave the race early. The median latency was{" "}
+        {formatLatency(c.baseline_us)} for the baseline and {formatLatency(c.best_us)} for this schedule.
         {c.library && <> {libraryWords(c.library, c.best_us)}</>}
       </Text>
       <Text size="sm" c="var(--muted)">

@@ -92,7 +92,7 @@ function Speed({ record: { certificate, median_us } }: { record: RecordDetail })
     <Facts>
       <Fact label="Latency">{formatLatency(certificate?.best_us ?? median_us)}</Fact>
       {certificate && <Fact label="Baseline">{formatLatency(certificate.baseline_us)}</Fact>}
-      {certificate && <Fact label="Speedup">{formatSpeedup(certificate.speedup)}</Fact>}
+      {certificate && <Fact label="Speedup">{formatSpeedup(certificate.speedup, certificate.interval)}</Fact>}
     </Facts>
   );
 }

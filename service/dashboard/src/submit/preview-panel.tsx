@@ -53,7 +53,7 @@ const columns: Columns<PreviewTask> = [
     cell: ({ row: { original: task } }) =>
       task.best ? (
         <Link to={`/records/${task.best.record_id}`} className="link">
-          {`${formatLatency(task.best.best_us)}, ${formatSpeedup(task.best.speedup)}`}
+          {`${formatLatency(task.best.best_us)}, ${formatSpeedup(task.best.speedup, task.best.certificate.interval)}`}
         </Link>
       ) : (
         "–"

@@ -99,7 +99,7 @@ function WorkloadFacts({ workload, deviceClass }: { workload: WorkloadDetail; de
           <Link to={`/records/${best.record_id}`} className="link" style={{ textDecoration: "underline" }}>
             {formatLatency(best.best_us)}
           </Link>
-          {`, ${formatSpeedup(best.speedup)}`}
+          {`, ${formatSpeedup(best.speedup, best.certificate.interval)}`}
         </Fact>
       )}
       <Fact label="First seen">
