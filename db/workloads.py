@@ -91,6 +91,19 @@ class Workloads:
         with self._sessions.write() as session:
             put_workloads(session, workloads, tvm_version, self._sessions.now())
 
+    def import_(self, workloads: Iterable[Workload], tvm_version: str, user_name: str) -> None:
+        """Store workloads that a user has from elsewhere: new ones for everybody to see.
+
+        Those of private jobs stay hidden from others, and the user sees them from now on.
+        """
+        with self._sessions.write() as session:
+            now = self._sessions.now()
+            # In the order in which `put_workloads` takes the row locks.
+            for workload in sorted(workloads, key=lambda workload: workload.hash):
+                is_shared = session.scalar(select(WorkloadRow.shared).where(WorkloadRow.hash == workload.hash))
+                owner = user_name if is_shared is False else None
+                put_workloads(session, [workload], tvm_version, now, private_to=owner)
+
     def get(self, workload_hash: str) -> WorkloadDetail:
         """Raises `NotFound`."""
         with self._sessions.read() as session:

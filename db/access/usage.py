@@ -38,6 +38,15 @@ class Uses:
         is_today = bool(rows) and rows[0].day == today
         return UseView(active_jobs, pending_trials, rows[0] if is_today else DayView(today, 0, 0, 0.0, 0), tuple(rows))
 
+    def admit_import(self, user_name: str, size: int) -> None:
+        """Count the bytes of an import to a user's use. Raise `QuotaExceeded` if that is over the user's limit."""
+        with self._sessions.write() as session:
+            now = self._sessions.now()
+            user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
+            used = session.get(Usage, (user.name, day_of(now)))
+            _check_bytes(user, used, size, now)
+            _add(session, user.name, now, bytes=size)
+
 
 def day_of(now: datetime) -> str:
     return now.date().isoformat()
@@ -53,15 +62,14 @@ def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
     used = session.get(Usage, (user.name, day_of(now)))
     active_jobs, pending_trials = _active(session, user.name)
     trials = pending_trials + (used.trials if used else 0)
-    midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
-    tomorrow = int((midnight - now).total_seconds()) + 1
+    tomorrow = _until_tomorrow(now)
     _check(user.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
     _check(user.daily_trials, trials, sum(new.budget.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
     # A job's time on devices is not known before: it may begin while any is left.
     seconds = int(used.device_seconds if used else 0)
     _check(user.daily_device_seconds, seconds, 1, "device seconds a day (UTC)", tomorrow)
     size = sum(new.bytes for new in jobs)
-    _check(user.daily_bytes, used.bytes if used else 0, size, "bytes of modules a day (UTC)", tomorrow)
+    _check_bytes(user, used, size, now)
     _add(session, user.name, now, jobs=len(jobs), bytes=size)
 
 
@@ -73,6 +81,17 @@ def add_to_usage(session: Session, user_name: str, outcome: Outcome, now: dateti
 def add_device_time(session: Session, user_name: str, attempt: Span, now: datetime) -> None:
     """Add an attempt at a trial that goes on to its user's use."""
     _add(session, user_name, now, device_seconds=device_seconds([attempt]))
+
+
+def _until_tomorrow(now: datetime) -> int:
+    """Return the seconds until the next day (UTC)."""
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), now.tzinfo)
+    return int((midnight - now).total_seconds()) + 1
+
+
+def _check_bytes(user: User, used: Usage | None, size: int, now: datetime) -> None:
+    what = "bytes of modules and imports a day (UTC)"
+    _check(user.daily_bytes, used.bytes if used else 0, size, what, _until_tomorrow(now))
 
 
 def _check(limit: float | None, used: int, requested: int, what: str, retry_after_s: int | None) -> None:

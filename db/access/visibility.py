@@ -1,7 +1,8 @@
 """Visibility of rows: a user sees what is not private, and the user's own.
 
 A private job is seen by its user and by admins, with its tasks, events, comparison, gate and rechecks. A workload is
-seen by all, once any job that is not private or an import has it; else by the users who submitted it. Records,
+seen by all, once any job that is not private has it, or if an import had it first; else by the users who submitted or
+imported it. Records,
 certificates and bests are seen by whoever sees their workload: who has a function gets what is known of it.
 
 The conditions are added to every SELECT of a read (`db.engine.connections.Sessions`), so that no query can forget

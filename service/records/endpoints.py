@@ -12,6 +12,7 @@ from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
 from service.identity.rights import needs
+from service.identity.visitor import Asking
 from service.problems import BODY, file_response
 from service.records import exchange, wire
 from tuner.inspection.answers import Assembly
@@ -87,9 +88,13 @@ async def _raw_body(request: Request) -> bytes:
     },
 )
 @needs("import")
-def import_records(ctx: Ctx, body: Annotated[bytes, Depends(_raw_body)]) -> schemas.ImportReport:
-    """Import TVM's JSON pair in a tar. Valid records are stored, and lines that cannot be imported are reported."""
-    return exchange.import_tar(ctx, body)
+def import_records(ctx: Ctx, visitor: Asking, body: Annotated[bytes, Depends(_raw_body)]) -> schemas.ImportReport:
+    """Import TVM's JSON pair in a tar. Valid records are stored, and lines that cannot be imported are reported.
+
+    The bytes of the body count to the user's limit of bytes a day.
+    """
+    ctx.database.uses.admit_import(visitor.user, len(body))
+    return exchange.import_tar(ctx, body, visitor.user)
 
 
 @router.get("/records/{record_id}")

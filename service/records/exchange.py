@@ -117,11 +117,11 @@ def _closing(files: contextlib.ExitStack, parts: Iterator[bytes]) -> Iterator[by
         yield from parts
 
 
-def import_tar(ctx: Context, body: bytes) -> schemas.ImportReport:
-    """Store the records that can be read. Raise InvalidArchive for a body that is not such a tar."""
+def import_tar(ctx: Context, body: bytes, user_name: str) -> schemas.ImportReport:
+    """Store the records that can be read, for a user. Raise InvalidArchive for a body that is not such a tar."""
     workload_text, record_text = json_pair.unpack(body)
     read = ctx.sandbox.read(workload_text, record_text)
-    ctx.database.workloads.put(read.workloads, TVM_VERSION)
+    ctx.database.workloads.import_(read.workloads, TVM_VERSION, user_name)
     classes = {
         target_json: ctx.database.devices.put(DeviceClass.imported(target_json, f"tvm {TVM_VERSION}"))
         for target_json in sorted({record.target_json for record in read.records})

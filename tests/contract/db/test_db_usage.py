@@ -93,6 +93,17 @@ def test_a_new_day_has_limits_of_its_own(world: World) -> None:
     world.job(user_name=ada, module_json="1234567890")
 
 
+def test_imports_count_to_the_bytes_of_a_day(world: World) -> None:
+    ada = user(world, daily_bytes=10)
+    world.db.uses.admit_import(ada, 6)
+    for request in (lambda: world.db.uses.admit_import(ada, 5), lambda: world.job(user_name=ada, module_json="12345")):
+        with pytest.raises(QuotaExceeded, match="bytes of modules and imports"):
+            request()
+    assert world.db.uses.of(ada).today.bytes == 6
+    world.clock.forward(DAY)
+    world.db.uses.admit_import(ada, 10)
+
+
 def test_of_many_submissions_at_once_no_more_are_taken_than_fit(world: World) -> None:
     ada = user(world, active_jobs=3)
 

@@ -116,6 +116,15 @@ def test_who_submits_the_same_function_sees_what_is_known_of_it(world: World, pr
     assert world.db.seen_by(Viewer(None)).certificates.best("secret-8", _class(bob)) is None
 
 
+def test_an_import_shows_a_private_function_to_who_imports_it_alone(world: World, private: str) -> None:
+    world.db.workloads.import_([world.workload("secret-8"), world.workload("new-8")], "0.27", "bob")
+    assert world.db.seen_by(Viewer("bob")).workloads.get("secret-8")
+    guest = world.db.seen_by(Viewer(None))
+    assert guest.workloads.get("new-8")
+    with pytest.raises(NotFound):
+        guest.workloads.get("secret-8")
+
+
 def test_a_public_job_shares_its_workload_for_good(world: World, private: str) -> None:
     world.job("secret-8", user_name="bob")
     guest = world.db.seen_by(Viewer(None))
