@@ -60,6 +60,15 @@ INSIDE = {
     "two dimensions": function(block("B[v] = A[v // 4, v % 4]"), a="(4, 4)"),
     "a window": function(block("for k in range(3):\n    B[v] = B[v] + A[v + k]"), a="(18,)"),
     "a vector of indices": function(block("B[T.Ramp(v * 4, 1, 4)] = A[T.Ramp(v * 4, 1, 4)]", extent=4, domain="4")),
+    "a window of a tile whose last part is left out": function(
+        block(
+            "for t, k in T.grid(4, 3):\n    if v * 4 + t < 10:\n        B[v] = B[v] + A[v * 8 + t * 2 + k]",
+            3,
+            domain="3",
+        ),
+        a="(21,)",
+    ),
+    "bits of data": function(block("B[v] = A[T.bitwise_and(I[v], 15)] + A[T.shift_right(I[v], 28) + 8]")),
     "a bounded loop over data": function(block("for k in range(T.min(I[0], 16)):\n    B[v] = A[k]")),
 }
 OUTSIDE = {
@@ -111,6 +120,8 @@ OUTSIDE = {
     "a shift of data that overflows": function(
         block("B[v] = A[T.shift_left(T.max(T.min(I[v] * 268435456, 1073741824), 0), 2) // 67108864]")
     ),
+    "a limit that overflow would make superfluous": function(block("B[v] = A[T.max(T.min(15 - I[v] * I[v], 15), 0)]")),
+    "a shift of data by data": function(block("B[v] = A[T.max(T.min(T.shift_right(I[v], I[v]), 15), 0)]")),
     "a product of data that overflows behind its limits": function(
         block("B[v] = A[T.min(T.max(I[v], 0), 15) * 300000000 // 300000000]")
     ),
@@ -143,6 +154,20 @@ def test_a_name_may_not_mean_two_things_at_once() -> None:
     inner = tirx.For(i, 0, 4, tirx.ForKind.SERIAL, store)
     outer = tirx.For(i, 0, 1000, tirx.ForKind.SERIAL, tirx.SeqStmt([inner, store]))
     assert "i is bound twice" in unproven(func.with_body(outer))
+
+
+def test_a_name_means_nothing_where_its_loop_has_ended() -> None:
+    """JSON can use it there, when the loop's own variable has other limits."""
+    func = tvm.script.from_source(
+        HEAD.format(params='A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")')
+        + "    for i in range(4):\n        k: T.let[T.int32] = i\n        B[i] = A[k]\n"
+    )
+    assert unproven(func) == []
+    loop = func.body
+    bind, store = loop.body.seq
+    long = tirx.For(loop.loop_var, 0, 1000, tirx.ForKind.SERIAL, tirx.SeqStmt([bind, tirx.Evaluate(0)]))
+    short = tirx.For(loop.loop_var, 0, 4, tirx.ForKind.SERIAL, store)
+    assert unproven(func.with_body(tirx.SeqStmt([long, short]))) == ["A[k], where k may be outside of 0 to 3"]
 
 
 @pytest.mark.parametrize("name", ["C1D", "C2D", "C3D", "DEP", "GRP", "DIL", "T2D", "CAP", "NRM", "SFM", "CBR", "TBG"])

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
 import tvm_ffi
@@ -21,10 +20,11 @@ from tvm.tirx import Stmt
 from tvm.tirx.transform import StmtSimplify
 
 from loopwright.codegen.program.annotations import may_be_had
+from loopwright.codegen.program.index_ranges import MayOverflow, Ranges, conjuncts, limits
 
 _MOST = 2**62
 """Numbers of 64 bits keep away from the analyzer's own infinity."""
-_LEAVES = (Var, prim.IntImm, prim.FloatImm, tvm.ir.StringImm, GenericConst)
+_LEAVES = frozenset({Var, prim.IntImm, prim.FloatImm, tvm.ir.StringImm, GenericConst})
 _FIELDS: dict[type, tuple[str, ...]] = {
     **dict.fromkeys(
         [
@@ -45,7 +45,6 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 """The operands of expressions."""
 _MOST_BYTES = 2**47
 """Of a buffer: as much as processors address."""
-_INTEGERS = re.compile(r"(?P<kind>int|uint|bool)(?P<bits>\d*)(x\d+)?")
 
 
 def unproven(func: tirx.PrimFunc) -> list[str]:
@@ -57,12 +56,7 @@ def unproven(func: tirx.PrimFunc) -> list[str]:
 
 
 def _findings(func: tirx.PrimFunc) -> list[str]:
-    walk = _Walk()
-    for param in func.params:
-        if isinstance(param.ty, tirx.buffer.BufferType):
-            walk.declare(param)
-    walk.statement(func.body)
-    return list(dict.fromkeys(walk.findings))
+    return Walk().findings_of(func)
 
 
 def depends_on_data(index: Expr | Range) -> bool:
@@ -76,18 +70,7 @@ def _has_any_value(index: Expr) -> bool:
     """Return whether an index contains a number that no domain limits: an element, or what was a floating one."""
     casts: list[prim.Cast] = []
     tvm_ffi.structural_walk(index, (prim.Cast, casts.append), order="pre")
-    return depends_on_data(index) or any(_limits(cast.value) is None for cast in casts)
-
-
-def _limits(expr: Expr) -> tuple[int, int] | None:
-    """Return the least and the largest number of an expression's integers; None if they are none."""
-    found = _INTEGERS.fullmatch(str(expr.ty.dtype))
-    if found is None:
-        return None
-    bits = int(found["bits"] or 1)
-    if found["kind"] == "int":
-        return max(-(2 ** (bits - 1)), -_MOST), min(2 ** (bits - 1) - 1, _MOST)
-    return 0, min(2**bits - 1, _MOST)
+    return depends_on_data(index) or any(limits(cast.value) is None for cast in casts)
 
 
 def _operands(expr: Expr) -> Sequence[Expr]:
@@ -99,30 +82,46 @@ def _operands(expr: Expr) -> Sequence[Expr]:
     return [getattr(expr, field) for field in _FIELDS.get(type(expr), ())]
 
 
-class _Walk:
+class Walk:
+    """Through a function, statement by statement, with what is known at each."""
+
     def __init__(self) -> None:
-        self.findings: list[str] = []
-        self._analyzer = tvm.sym.Analyzer()
+        self._findings: list[str] = []
+        self._ranges = Ranges()
+        self._meanings: list[tuple[Var, Expr | Range]] = []
+        self._conditions: list[Expr] = []
         self._buffers: set[Var] = set()
         self._scopes = contextlib.ExitStack()
-        """Of names that are bound until the function ends."""
+        """Of names that are bound until the statement ends that they are in."""
         self._scope: set[Var] = set()
         """Names that are bound where the walk is."""
 
-    def declare(self, buffer: Var) -> None:
+    def findings_of(self, func: tirx.PrimFunc) -> list[str]:
+        """Return what is not proven of a function, each once."""
+        for param in func.params:
+            if isinstance(param.ty, tirx.buffer.BufferType):
+                self._declare(param)
+        self._body(func.body)
+        return list(dict.fromkeys(self._findings))
+
+    def _declare(self, buffer: Var) -> None:
         """Take note of a buffer that accesses may name."""
         if not all(isinstance(extent, prim.IntImm) for extent in buffer.shape):
             self._complain(f"{buffer.name} has an extent that is not a number")
-        elif buffer.strides or not (buffer.elem_offset is None or _is(buffer.elem_offset, 0)):
-            self._complain(f"{buffer.name} has strides or an offset")
+        elif not (buffer.elem_offset is None or _is(buffer.elem_offset, 0)):
+            self._complain(f"{buffer.name} has an offset")
         elif "x" in str(buffer.dtype):
             self._complain(f"{buffer.name} has vectors for elements")
-        elif not _can_be_counted(buffer):
-            self._complain(f"{buffer.name} has more elements than its indices can count")
+        elif not can_be_counted(buffer, elements := self._elements(buffer)):
+            self._complain(f"{buffer.name} has {elements} elements, which its indices cannot count")
         self._buffers.add(buffer)
 
+    def _elements(self, buffer: Var) -> int:
+        """Return for how many elements a buffer has memory; 0 if its strides do not say so."""
+        return 0 if buffer.strides else math.prod(map(int, buffer.shape))
+
     def _complain(self, finding: str) -> None:
-        self.findings.append(finding)
+        self._findings.append(finding)
 
     # Statements.
 
@@ -140,21 +139,20 @@ class _Walk:
                 self._access(stmt.buffer, stmt.indices)
             case tirx.IfThenElse():
                 self._expressions([stmt.condition])
-                with self._given(stmt.condition):
-                    self.statement(stmt.then_case)
-                if stmt.else_case is not None:
-                    with self._given(self._opposite(stmt.condition)):
-                        self.statement(stmt.else_case)
+                for holds, case in ((True, stmt.then_case), (False, stmt.else_case)):
+                    with self._given(stmt.condition, holds) as runs:
+                        if runs and case is not None:
+                            self._body(case)
             case tirx.While():
                 self._expressions([stmt.condition])
-                self.statement(stmt.body)
+                self._body(stmt.body)
             case tirx.AttrStmt():
                 self._attribute(stmt)
             case tirx.Bind():
                 self._expressions([stmt.value])
                 self._scopes.enter_context(self._bound(stmt.var, stmt.value))
             case tirx.AllocBuffer():
-                self.declare(stmt.buffer)
+                self._declare(stmt.buffer)
             case tirx.Evaluate():
                 self._expressions([stmt.value])
             case tirx.AssertStmt():
@@ -164,36 +162,49 @@ class _Walk:
             case _:
                 self._complain(f"a {type(stmt).__name__}, whose accesses are not followed")
 
+    def _body(self, stmt: Stmt) -> None:
+        """Walk what has a scope of its own."""
+        with contextlib.ExitStack() as scopes:
+            around, self._scopes = self._scopes, scopes
+            self.statement(stmt)
+            self._scopes = around
+
     @contextlib.contextmanager
     def _named(self, names: Mapping[Var, Expr | Range]) -> Iterator[None]:
-        """Bind names in a scope. None of them may have another meaning there, as the analyzer holds one each."""
-        for name, meaning in names.items():
-            if name in self._scope:
-                self._complain(f"{name.name} is bound twice")
-            self._scope.add(name)
-            self._analyzer.bind(name, self._stable(name, meaning), True)
-        yield
+        """Bind names in a scope. None of them may have another meaning there."""
+        known = len(self._meanings)
+        with self._ranges.scope():
+            for name, meaning in names.items():
+                if name in self._scope:
+                    self._complain(f"{name.name} is bound twice")
+                self._scope.add(name)
+                if isinstance(meaning, Range):
+                    self._ranges.name(name, meaning.min, meaning.extent)
+                else:
+                    self._ranges.name(name, meaning)
+                self._meanings.append((name, self._stable(name, meaning)))
+            yield
+        del self._meanings[known:]
         self._scope -= names.keys()
 
     def _stable(self, name: Var, meaning: Expr | Range) -> Expr | Range:
         """Return what stays true of a name whatever is stored: a range in numbers, if its own depends on data."""
-        limits = _limits(name)
-        if limits is None or not depends_on_data(meaning):
+        if limits(name) is None or not depends_on_data(meaning):
             return meaning
-        if isinstance(meaning, Range):
-            least, most = self._interval(meaning.min)
-            most = max(least, most + self._interval(meaning.extent)[1] - 1)
-        else:
-            least, most = self._interval(meaning)
-        return Range(least, most + 1) if limits[0] <= least and most <= limits[1] else Range(limits[0], limits[1] + 1)
+        least, most = self._ranges.interval(self._ranges.value(name))
+        return Range(max(least, -_MOST), min(most, _MOST) + 1)
 
     def _loop(self, loop: tirx.For) -> None:
         self._expressions([loop.min, loop.extent])
         if loop.step is not None and not _is(loop.step, 1):
             self._complain(f"the loop over {loop.loop_var.name} has steps")
         self._annotations(f"the loop over {loop.loop_var.name}", loop.annotations)
-        with self._named({loop.loop_var: Range.from_min_extent(loop.min, loop.extent)}):
-            self.statement(loop.body)
+        with (
+            self._given(loop.extent > 0) as runs,
+            self._named({loop.loop_var: Range.from_min_extent(loop.min, loop.extent)}),
+        ):
+            if runs:
+                self._body(loop.body)
 
     def _annotations(self, place: str, annotations: Mapping[str, object]) -> None:
         for name, value in annotations.items():
@@ -204,7 +215,7 @@ class _Walk:
         self._expressions([stmt.value])
         is_thread = str(stmt.attr_key) in ("thread_extent", "virtual_thread")
         with self._named({stmt.node.var: Range(0, stmt.value)} if is_thread else {}):
-            self.statement(stmt.body)
+            self._body(stmt.body)
 
     def _block(self, realize: SBlockRealize) -> None:
         block = realize.block
@@ -217,13 +228,13 @@ class _Walk:
                 if depends_on_data(value) or not self._within(value, axis.dom.min, last):
                     self._complain(f"axis {axis.var.name} of block {block.name_hint}, which is {value}")
             for buffer in block.alloc_buffers:
-                self.declare(buffer)
+                self._declare(buffer)
             for match in block.match_buffers:
                 self._complain(f"{match.buffer.name} is a view")
             with self._named({axis.var: axis.dom for axis in block.iter_vars}):
                 if block.init is not None:
-                    self.statement(block.init)
-                self.statement(block.body)
+                    self._body(block.init)
+                self._body(block.body)
 
     # Expressions.
 
@@ -232,6 +243,8 @@ class _Walk:
         stack = list(exprs)
         while stack:
             expr = stack.pop()
+            if type(expr) in _LEAVES:
+                continue
             match expr:
                 case TensorLoad():
                     self._access(expr.source, expr.indices)
@@ -245,42 +258,53 @@ class _Walk:
                 case Call() if str(expr.op.name) == "prim.if_then_else":
                     condition, then, otherwise = expr.args
                     stack.append(condition)
-                    with self._given(condition):
-                        self._expressions([then])
-                    with self._given(self._opposite(condition)):
-                        self._expressions([otherwise])
-                case _ if isinstance(expr, Call | prim.Shuffle) or type(expr) in _FIELDS:
+                    for holds, part in ((True, then), (False, otherwise)):
+                        with self._given(condition, holds) as runs:
+                            if runs:
+                                self._expressions([part])
+                case _ if type(expr) in _FIELDS or isinstance(expr, Call | prim.Shuffle):
+                    if isinstance(expr, Call):
+                        self._call(expr)
                     stack.extend(reversed(_operands(expr)))
-                case _ if not isinstance(expr, _LEAVES):
+                case _:
                     self._complain(f"a {type(expr).__name__}, whose accesses are not followed")
 
-    def _opposite(self, condition: Expr) -> Expr:
-        return self._analyzer.rewrite_simplify(prim.Not(condition))
+    def _call(self, call: Call) -> None:
+        """Prove what a call accesses besides the elements in its arguments: nothing in submitted functions."""
 
     @contextlib.contextmanager
-    def _given(self, condition: Expr) -> Iterator[None]:
-        """Assume a condition, except the parts that depend on elements of buffers, which later stores may change."""
-        with contextlib.ExitStack() as scopes:
-            for part in _conjuncts(condition):
-                if not depends_on_data(part):
-                    scopes.enter_context(self._analyzer.constraint_scope(part))
-            yield
+    def _given(self, condition: Expr, holds: bool = True) -> Iterator[bool]:
+        """Assume that a condition holds, or does not, except the parts that depend on elements of buffers, which later
+        stores may change. Returns False if that cannot be."""
+        known = len(self._conditions)
+        with self._ranges.scope():
+            is_possible = not self._ranges.never(condition, holds)
+            for part, is_true in conjuncts(condition, holds):
+                if not isinstance(part, prim.IntImm) and not depends_on_data(part):
+                    self._conditions.append(part if is_true else prim.Not(part))
+            yield is_possible
+        del self._conditions[known:]
 
     def _bound(self, var: Var, value: Expr) -> contextlib.AbstractContextManager[None]:
         """Return a scope in which a variable has a value that stores do not change."""
-        return contextlib.nullcontext() if _limits(var) is None else self._named({var: value})
+        return contextlib.nullcontext() if limits(var) is None else self._named({var: value})
 
     # Accesses.
 
     def _access(self, buffer: Var, indices: Sequence[Expr]) -> None:
-        access = f"{buffer.name}[{', '.join(map(str, indices))}]"
         if buffer not in self._buffers:
-            self._complain(f"{access}: {buffer.name} is a view, or of another scope")
+            self._complain(f"{_written(buffer, indices)}: {buffer.name} is a view, or of another scope")
             return
         for index, extent in zip(indices, buffer.shape, strict=True):
             if not self._within(index, 0, int(extent) - 1):
-                self._complain(f"{access}, where {index} may be outside of 0 to {int(extent) - 1}")
+                if not self._lies_elsewhere(buffer, indices):
+                    access = f"{_written(buffer, indices)}, where {index}"
+                    self._complain(f"{access} may be outside of 0 to {int(extent) - 1}")
                 return
+
+    def _lies_elsewhere(self, buffer: Var, indices: Sequence[Expr]) -> bool:
+        """Return whether an access beyond one axis meets another row of the buffer: never in submitted functions."""
+        return False
 
     def _within(self, index: Expr, least: Expr | int, most: Expr | int) -> bool:
         """Return whether an index, or each lane of a vector of them, is proven to lie in a closed range."""
@@ -289,103 +313,47 @@ class _Walk:
                 return False
             last = index.base + index.stride * (int(index.lanes) - 1)
             return self._within(index.base, least, most) and self._within(last, least, most)
-        if _has_any_value(index):
-            first, last = self._interval(index)
-            return self._bound_of(least)[1] <= first and last <= self._bound_of(most)[0]
-        if not self._fits(index):
+        with contextlib.suppress(MayOverflow):
+            if self._ranges.is_within(index, least, most):
+                return True
+        return not _has_any_value(index) and self._proves(index, least, most)
+
+    def _proves(self, index: Expr, least: Expr | int, most: Expr | int) -> bool:
+        """Return whether TVM's own arithmetic proves what domains and conditions are too entangled to show."""
+        analyzer = tvm.sym.Analyzer()
+        for name, meaning in self._meanings:
+            analyzer.bind(name, meaning, True)
+        with contextlib.ExitStack() as scopes:
+            for condition in self._conditions:
+                scopes.enter_context(analyzer.constraint_scope(analyzer.rewrite_simplify(condition)))
+            return _fits(analyzer, index) and analyzer.can_prove(index >= least) and analyzer.can_prove(index <= most)
+
+
+def _written(buffer: Var, indices: Sequence[Expr]) -> str:
+    return f"{buffer.name}[{', '.join(map(str, indices))}]"
+
+
+def _fits(analyzer: tvm.sym.Analyzer, index: Expr) -> bool:
+    """Return whether nothing that an index computes overflows, as far as it can be known from domains alone."""
+    stack = [index]
+    while stack:
+        expr = stack.pop()
+        operands = _operands(expr)
+        ends = limits(expr)
+        if not operands or ends is None:
+            continue
+        bound = analyzer.const_int_bound(expr)
+        if not max(ends[0], -_MOST) <= bound.min_value <= bound.max_value <= min(ends[1], _MOST):
             return False
-        return self._analyzer.can_prove(index >= least) and self._analyzer.can_prove(index <= most)
-
-    def _fits(self, index: Expr) -> bool:
-        """Return whether nothing that an index computes overflows, as far as it can be known from domains alone."""
-        stack = [index]
-        while stack:
-            expr = stack.pop()
-            operands = _operands(expr)
-            limits = _limits(expr)
-            if not operands or limits is None:
-                continue
-            bound = self._analyzer.const_int_bound(expr)
-            if not limits[0] <= bound.min_value <= bound.max_value <= limits[1]:
-                return False
-            stack.extend(operands)
-        return True
-
-    def _bound_of(self, expr: Expr | int) -> tuple[int, int]:
-        if isinstance(expr, int):
-            return expr, expr
-        bound = self._analyzer.const_int_bound(expr)
-        return int(bound.min_value), int(bound.max_value)
-
-    def _interval(self, expr: Expr) -> tuple[int, int]:
-        """Return limits of an expression whose elements have any value: what may overflow may be any number, too."""
-        whole = _all_of(expr)
-        if not _has_any_value(expr):
-            return self._bound_of(expr) if self._fits(expr) else whole
-        if isinstance(expr, prim.Select) or (isinstance(expr, Call) and str(expr.op.name) == "prim.if_then_else"):
-            ends = [self._interval(value) for value in _operands(expr)[1:]]
-            return min(first for first, _ in ends), max(last for _, last in ends)
-        step = _INTERVALS.get(type(expr))
-        if step is None or any(_limits(operand) is None for operand in _operands(expr)):
-            return whole
-        found = step(*map(self._interval, _operands(expr)))
-        return found if found is not None and whole[0] <= found[0] <= found[1] <= whole[1] else whole
+        stack.extend(operands)
+    return True
 
 
-Interval = tuple[int, int]
-"""Least and largest number."""
-
-
-def _of_ends(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
-    """Return an operation on intervals whose ends come from ends, as those of sums and products do."""
-
-    def of(a: Interval, b: Interval) -> Interval:
-        ends = [operation(x, y) for x in a for y in b]
-        return min(ends), max(ends)
-
-    return of
-
-
-def _quotient(a: Interval, b: Interval) -> Interval | None:
-    return _of_ends(operator.floordiv)(a, b) if b[0] > 0 else None
-
-
-def _remainder(a: Interval, b: Interval) -> Interval | None:
-    return (0, b[1] - 1) if b[0] > 0 else None
-
-
-_INTERVALS: dict[type, Callable[..., Interval | None]] = {
-    prim.Add: _of_ends(operator.add),
-    prim.Sub: _of_ends(operator.sub),
-    prim.Mul: _of_ends(operator.mul),
-    prim.Min: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    prim.Max: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    prim.FloorDiv: _quotient,
-    prim.FloorMod: _remainder,
-    prim.Cast: lambda a: a,
-}
-"""Limits of a result by those of its operands; of other operations it may be any number of its dtype."""
-
-
-def _all_of(expr: Expr) -> Interval:
-    """Return the least and the largest number of an integer's dtype."""
-    found = _INTEGERS.fullmatch(str(expr.ty.dtype))
-    bits = int(found["bits"] or 1) if found else 64
-    return (0, 2**bits - 1) if found and found["kind"] != "int" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _can_be_counted(buffer: Var) -> bool:
+def can_be_counted(buffer: Var, elements: int) -> bool:
     """Return whether places within a buffer, and its bytes, are numbers of the dtype of its extents."""
-    elements = math.prod(int(extent) for extent in buffer.shape)
     narrow = any(str(extent.ty.dtype) == "int32" for extent in buffer.shape)
     bits = int(found["bits"]) if (found := re.search(r"(?P<bits>\d+)", str(buffer.dtype))) else 8
-    return elements < (2**31 if narrow else 2**62) and elements * max(bits, 8) // 8 <= _MOST_BYTES
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, prim.And):
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
+    return 0 < elements < (2**31 if narrow else 2**62) and elements * max(bits, 8) // 8 <= _MOST_BYTES
 
 
 def _is(expr: object, number: int) -> bool:

@@ -17,6 +17,7 @@ from loopwright.codegen.gpu.async_copy import copies_asynchronously
 from loopwright.codegen.gpu.compiler_errors import refusals_in_words
 from loopwright.codegen.gpu.shared_memory import shared_memory_limit
 from loopwright.codegen.gpu.vector_access import with_short_gathers
+from loopwright.codegen.program.lowered_bounds import proving
 
 
 def compile_module(
@@ -36,12 +37,13 @@ def compile_module(
 
     Raises:
         CodeRefused: CUDA's compiler refuses the code; the message has its errors.
-        ValueError: a kernel needs more shared memory than the target's GPUs have.
+        ValueError: a scheduled function may leave its buffers, or a kernel needs more shared memory than the target's
+            GPUs have.
     """
     if target.kind.name == "cuda":
         mod = with_short_gathers(mod)
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
-    with target, _options(mod, target, argument_checks), refusals_in_words():
+    with target, _options(mod, target, argument_checks), proving(), refusals_in_words():
         if has_relax(mod):
             return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
         return tvm.compile(mod, target=target).mod

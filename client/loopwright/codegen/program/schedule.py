@@ -17,6 +17,7 @@ from loopwright.codegen.math_mode import TF32, applied_math
 from loopwright.codegen.program.defaults import default_schedule
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
+from loopwright.codegen.program.lowered_bounds import WORKLOAD
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
@@ -69,6 +70,8 @@ def scheduled_module(
     Elementary functions become polynomials (`loopwright.codegen.cpu.vector_math`), unless ``exact_math`` is set.
     """
     scheduled = default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
+    if trace is not None:
+        scheduled["main"] = scheduled["main"].with_attr(WORKLOAD, mod["main"])
     if exact_math:
         return scheduled
     result = scheduled.clone()

@@ -11,6 +11,7 @@ import tvm_ffi
 from tvm import relax
 
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.weights.layout_free import weight_of
 from loopwright.codegen.weights.packed_weight import PACK, PACKS, PackedWeight
 
@@ -45,7 +46,8 @@ def fold_packing(mod: tvm.IRModule) -> tvm.IRModule:
     if not any(_packs(func) for _, func in prim_funcs(mod)):
         return mod
     fold = (relax.transform.FoldConstant(), relax.transform.DeadCodeElimination())
-    return tvm.transform.Sequential(fold)(_split(mod))
+    with proving():  # folding runs what packs
+        return tvm.transform.Sequential(fold)(_split(mod))
 
 
 def _packs(func: tvm.tirx.PrimFunc) -> bool:
