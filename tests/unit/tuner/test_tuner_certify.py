@@ -48,7 +48,14 @@ class _ScriptedRaces(SimulatedFleet):
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self.races.append(request)
         entries = {key: self._entries[t] for key, t in request.contenders.items()}
-        return RaceResult(_entry(*BASELINE_SECS), entries, sandbox=SandboxLevel.LANDLOCK, device_state=STATE)
+        digests = {key: f"code of {key}" for key in (BASELINE.hash, *entries)}
+        return RaceResult(
+            _entry(*BASELINE_SECS),
+            entries,
+            sandbox=SandboxLevel.LANDLOCK,
+            device_state=STATE,
+            artifacts=digests,
+        )
 
 
 def _trial(trace: str, latency: float | None) -> Trial:
@@ -67,6 +74,13 @@ def _certify(fleet: SimulatedFleet, trials: Sequence[Trial]) -> Certificate:
 
 def _hash(trace: str) -> str:
     return MeasureCandidate(trace, Origin.RANDOM).hash
+
+
+@pytest.mark.parametrize(("latency", "winner"), [(0.5, "a"), (2.0, None)])
+def test_a_certificate_names_the_code_that_won_and_the_seed_of_its_inputs(latency: float, winner: str | None) -> None:
+    found = _certify(_ScriptedRaces({"a": _entry(latency, latency, latency)}), [_trial("a", 0.1)])
+    expected = BASELINE.hash if winner is None else _hash(winner)
+    assert (found.artifact_sha256, found.seed) == (f"code of {expected}", 1)
 
 
 def test_the_fastest_of_the_race_wins_not_of_the_search() -> None:

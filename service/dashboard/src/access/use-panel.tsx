@@ -84,7 +84,7 @@ function limitsOf({ quota, today, active_jobs, pending_trials }: Use): Limit[] {
       allowed: quota.daily_device_seconds,
       format: seconds,
     },
-    { name: "Modules submitted today", used: today.bytes, allowed: quota.daily_bytes, format: bytes },
+    { name: "Modules and imports today", used: today.bytes, allowed: quota.daily_bytes, format: bytes },
   ];
 }
 
