@@ -107,6 +107,15 @@ def test_a_transposed_convolution_is_one_reduction_over_its_input(options: Any) 
     assert "dilat" not in mod.script()
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_dilated_transposed_convolution_keeps_infinities_apart(groups: int) -> None:
+    torch.manual_seed(0)
+    line, image = torch.randn(1, 4, 7), torch.randn(2, 4, 5, 4)
+    line[0, 1, 3], image[0, 1, 2, 3], image[1, 2, 0, 1] = torch.inf, torch.inf, torch.nan
+    check(nn.ConvTranspose1d(4, 6, 3, stride=2, padding=5, output_padding=1, dilation=2, groups=groups), line)
+    check(nn.ConvTranspose2d(4, 6, 3, stride=(2, 1), padding=(1, 0), dilation=(3, 2), groups=groups), image)
+
+
 def test_a_transposed_convolution_of_inputs_rearranges_its_kernel() -> None:
     model = Calls(lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1))
     mod = check(model, torch.randn(1, 3, 5, 4), torch.randn(3, 6, 4, 4))

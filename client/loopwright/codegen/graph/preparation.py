@@ -7,6 +7,7 @@ from tvm.relax import transform
 
 from loopwright.codegen.graph.attention import fuse_attention
 from loopwright.codegen.graph.constants import fold_constants
+from loopwright.codegen.graph.dilated_kernel import spread_inputs
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.lookups import limit_lookups
@@ -36,6 +37,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         flatten_batches,
         transform.EliminateCommonSubexpr(),
         sink_reshapes,
+        spread_inputs,
         split_phases,
         remove_identities,
         take_in_transposes,
