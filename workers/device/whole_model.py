@@ -24,6 +24,7 @@ from loopwright.codegen.kinds import Values
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import normal_form, workload_digest
 from loopwright.codegen.program.intrinsics import load_intrinsics
+from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.program.lowering import lower, relax_symbols
 from loopwright.codegen.program.schedule import scheduled_function, with_default_schedules
 from loopwright.codegen.serialization import module_from_json
@@ -113,9 +114,9 @@ def _built(request: ModelProgram) -> tuple[relax.VMExecutable, list[Array]]:
         trace = request.traces.get(workload_digest(workload))
         if trace is not None:
             mod[var] = scheduled_function(func, workload, json.loads(trace), target)
-    return compile_module(with_default_schedules(fold_packing(mod), target), target), [
-        _input(info, rng) for info in infos[:first]
-    ]
+    with proving():  # what packs runs now
+        folded = fold_packing(mod)
+    return compile_module(with_default_schedules(folded, target), target), [_input(info, rng) for info in infos[:first]]
 
 
 def _info(param: relax.Var) -> TensorInfo:

@@ -18,6 +18,7 @@ from loopwright.codegen.graph.layout import layout_notes
 from loopwright.codegen.program import schedule
 from loopwright.codegen.program.build import compile_module, executable_passes
 from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
 from loopwright.codegen.weights.prepacking import fold_packing
 from loopwright.frontends.program import Program
@@ -49,7 +50,8 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
             result.update_func(var, tuned)
         report.append(AppliedFunction(str(var.name_hint), outcome, best))
     if has_relax(result):
-        result = fold_packing(result)
+        with proving():  # what packs runs now
+            result = fold_packing(result)
     return result, ApplyReport(tuple(report), notes=layout_notes(model.module))
 
 

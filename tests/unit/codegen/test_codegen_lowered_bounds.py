@@ -13,7 +13,7 @@ from tvm.target import Target
 
 from loopwright.codegen.program.bounds import unproven
 from loopwright.codegen.program.build import compile_module
-from loopwright.codegen.program.lowered_bounds import WORKLOAD
+from loopwright.codegen.program.lowered_bounds import PROVEN
 from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import with_assumed_attributes
@@ -42,8 +42,8 @@ WRONG = {
 """Values of `buffer_dim_align`, which TVM believes: a buffer, an axis, a factor and an offset of its stride."""
 
 
-def built(program: tvm.tirx.PrimFunc, workload: tvm.IRModule) -> tvm.runtime.Module:
-    return compile_module(tvm.IRModule({"main": program.with_attr(WORKLOAD, workload["main"])}), LLVM)
+def built(program: tvm.tirx.PrimFunc) -> tvm.runtime.Module:
+    return compile_module(tvm.IRModule({"main": program.with_attr(PROVEN, True)}), LLVM)
 
 
 @pytest.mark.parametrize("align", WRONG.values(), ids=WRONG)
@@ -65,7 +65,7 @@ def test_a_schedule_with_room_between_rows_is_built_and_right() -> None:
     schedule.storage_align(copied(schedule), 0, 0, 16, 4)
     a, b = (np.random.default_rng(seed).standard_normal((64, 64), "float32") for seed in (1, 2))
     result = tvm.runtime.tensor(np.zeros((64, 64), "float32"))
-    built(schedule.mod["main"], workload)["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), result)
+    built(schedule.mod["main"])["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), result)
     np.testing.assert_allclose(result.numpy(), a @ b, rtol=1e-4, atol=1e-4)
 
 
@@ -96,14 +96,16 @@ USES = {
 def test_a_program_with_another_access_than_its_workload_is_not_built(use: str) -> None:
     right, wrong = (tvm.script.from_source(PROGRAM.replace("{use}", each)) for each in ("C[v] = S[v]", use))
     assert unproven(right) == []
-    built(right, tvm.IRModule({"main": right}))
+    built(right)
     with pytest.raises(ValueError, match="not proven to stay inside of its buffers"):
-        built(wrong, tvm.IRModule({"main": right}))
+        built(wrong)
 
 
 def test_a_program_is_as_unproven_as_its_workload_may_be() -> None:
     wrong = tvm.script.from_source(PROGRAM.replace("{use}", USES["data"]))
-    built(wrong, tvm.IRModule({"main": wrong}))
+    program = scheduled_module(tvm.IRModule({"main": wrong}), [[], []], LLVM)
+    assert PROVEN not in program["main"].attrs
+    compile_module(program, LLVM)
 
 
 def drawn(mod: tvm.IRModule, target: Target, draws: int) -> list[tvm.IRModule]:
@@ -145,6 +147,6 @@ def test_what_packs_a_weight_is_proven_too() -> None:
     for program in drawn(convolution_programs.conv_nhwc(8, 6, 17, 3), TARGET, 4):
         parts, packed = split(program)
         if packed is not None:
-            assert all(parts[name].attrs[WORKLOAD] is not None for name in ("main", PACK))
+            assert all(parts[name].attrs[PROVEN] for name in ("main", PACK))
             return
     pytest.fail("no program packs its weight")

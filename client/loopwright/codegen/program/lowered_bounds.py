@@ -19,8 +19,8 @@ from tvm.ir.transform import PassInfo
 from loopwright.codegen.program import bounds
 from loopwright.codegen.program.index_ranges import Linear, MayOverflow
 
-WORKLOAD = "loopwright.workload"
-"""The attribute of a scheduled function: the function that it was, whose bounds may be proven or not."""
+PROVEN = "loopwright.proven"
+"""The attribute of a scheduled function whose bounds were proven before, and must be proven when it is built."""
 _BEFORE_FLATTENING = "s_tir.LowerOpaqueBlock"
 _MOST_PLACES = 2**31 - 1
 """Of what an index is on its way to a place, which TVM computes with 32 bits."""
@@ -35,8 +35,8 @@ _FRAGMENTS = frozenset(
 def proving() -> tvm.transform.PassContext:
     """Return the current ``PassContext`` with a proof of each scheduled function that is lowered in it.
 
-    The proof raises ValueError if a function may leave its buffers, but the function that it was may not. Functions
-    without the attribute `WORKLOAD` are left alone.
+    The proof raises ValueError if a function may leave its buffers. Functions without the attribute `PROVEN` are left
+    alone.
     """
     around = tvm.transform.PassContext.current()
     return tvm.transform.PassContext(
@@ -54,8 +54,8 @@ class _Proof:
         if info.name != _BEFORE_FLATTENING:
             return
         for func in mod.functions.values():
-            workload = func.attrs.get(WORKLOAD) if isinstance(func, tirx.PrimFunc) and func.attrs else None
-            if workload is not None and (found := unproven(func)) and not bounds.unproven(workload):
+            is_proven = isinstance(func, tirx.PrimFunc) and func.attrs and func.attrs.get(PROVEN)
+            if is_proven and (found := unproven(func)):
                 raise ValueError(f"the scheduled program is not proven to stay inside of its buffers: {found[0]}")
 
 

@@ -14,10 +14,11 @@ from loopwright.codegen.cpu.vector_math import with_vector_math
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32, applied_math
+from loopwright.codegen.program.bounds import unproven
 from loopwright.codegen.program.defaults import default_schedule
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
-from loopwright.codegen.program.lowered_bounds import WORKLOAD
+from loopwright.codegen.program.lowered_bounds import PROVEN
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
@@ -70,8 +71,8 @@ def scheduled_module(
     Elementary functions become polynomials (`loopwright.codegen.cpu.vector_math`), unless ``exact_math`` is set.
     """
     scheduled = default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
-    if trace is not None:
-        scheduled["main"] = scheduled["main"].with_attr(WORKLOAD, mod["main"])
+    if trace is not None and not unproven(mod["main"]):
+        scheduled["main"] = scheduled["main"].with_attr(PROVEN, True)
     if exact_math:
         return scheduled
     result = scheduled.clone()

@@ -11,7 +11,6 @@ import tvm_ffi
 from tvm import relax
 
 from loopwright.codegen.functions import prim_funcs
-from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.weights.layout_free import weight_of
 from loopwright.codegen.weights.packed_weight import PACK, PACKS, PackedWeight
 
@@ -46,8 +45,7 @@ def fold_packing(mod: tvm.IRModule) -> tvm.IRModule:
     if not any(_packs(func) for _, func in prim_funcs(mod)):
         return mod
     fold = (relax.transform.FoldConstant(), relax.transform.DeadCodeElimination())
-    with proving():  # folding runs what packs
-        return tvm.transform.Sequential(fold)(_split(mod))
+    return tvm.transform.Sequential(fold)(_split(mod))
 
 
 def _packs(func: tvm.tirx.PrimFunc) -> bool:
