@@ -39,9 +39,10 @@ _REPLY = struct.Struct("!QBdH")
 """Both begin with the same random number, so that no answer can be given before it is asked for."""
 _LONGEST_TEXT = 4096
 
-SLACK_SECONDS = 3e-4
-"""How much longer a command may take than a program says that its calls took: to wake the runner, and its answer."""
-_SLACK = 0.02
+SLACK_SECONDS = 6e-4
+"""How much longer a command may take than a program says that its calls took: to wake the runner and its threads, to
+make an evaluator, and to answer. On two cores that took 0.5 ms for programs on one thread, 0.9 ms for those on two."""
+_SLACK = 0.05
 """The same as a share of the time. Not tuned."""
 _ATTEMPTS = 3
 """After so many, a time that the judge's clock does not bear out is the judge's: a runner may have lost its core."""
@@ -125,8 +126,8 @@ class Runner:
     """
 
     def __init__(self, make: Callable[[], Programs], confine: Callable[[], None]) -> None:
-        commands, self._tell = os.pipe()
-        self._hear, replies = os.pipe()
+        commands, self._commands = os.pipe()
+        self._replies, replies = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             _serve(make, confine, commands, replies)
@@ -136,6 +137,7 @@ class Runner:
         try:
             self.name = self._answer(0)[1]
             """What it calls its programs."""
+            self._stop()
         except BaseException:
             self._close()
             raise
@@ -170,46 +172,54 @@ class Runner:
         """
         if number and self._timed(position, 0) > FINE_SECONDS and number == 1:
             number = 0
-        # The evaluator makes one call more than it counts.
-        return self._timed(position, number)
+        seconds = self._timed(position, number)
+        self._stop()
+        return seconds
 
     def _timed(self, position: int, number: int) -> float:
-        calls = number + 1
+        calls = number + 1  # the evaluator makes one more than it counts
         least = math.inf
         for _ in range(_ATTEMPTS):
             started = time.perf_counter()
-            claimed = self._ask(Action.TIME, position, number)
+            claimed = self._tell(Action.TIME, position, number)[0]
             passed = time.perf_counter() - started
             if calls * claimed >= passed - SLACK_SECONDS - _SLACK * passed:
                 return claimed
             least = min(least, passed / calls)
         return least
 
-    def _ask(self, action: Action, position: int = 0, number: int = 0) -> float:
+    def _ask(self, action: Action, position: int = 0) -> None:
+        self._tell(action, position, 0)
+        self._stop()
+
+    def _tell(self, action: Action, position: int, number: int) -> tuple[float, str]:
+        """Return the answer to a command; the runner goes on."""
         key = secrets.randbits(64)
         os.kill(self._pid, signal.SIGCONT)
         with contextlib.suppress(BrokenPipeError):  # it has died, and so there is no answer
-            os.write(self._tell, _COMMAND.pack(key, action, position, number))
-        return self._answer(key)[0]
+            os.write(self._commands, _COMMAND.pack(key, action, position, number))
+        return self._answer(key)
 
     def _answer(self, key: int) -> tuple[float, str]:
-        """Wait for the reply, and stop the runner."""
         answered, failed, seconds, length = _REPLY.unpack(self._read(_REPLY.size))
         if answered != key or length > _LONGEST_TEXT or failed > 1 or not 0 <= seconds < math.inf:
             raise RunnerLied
         text = self._read(length).decode(errors="replace")
+        if failed:
+            self._stop()
+            raise ProgramError(text)
+        return seconds, text
+
+    def _stop(self) -> None:
         os.kill(self._pid, signal.SIGSTOP)
         _, status = os.waitpid(self._pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
             raise self._death(status)
-        if failed:
-            raise ProgramError(text)
-        return seconds, text
 
     def _read(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            part = os.read(self._hear, size - len(data))
+            part = os.read(self._replies, size - len(data))
             if not part:
                 # A process that has closed its pipe and lives on is waited for until this one's deadline.
                 raise self._death(os.waitpid(self._pid, 0)[1])
@@ -221,8 +231,8 @@ class Runner:
         return RunnerDied(self._status)
 
     def _close(self) -> None:
-        os.close(self._tell)
-        os.close(self._hear)
+        os.close(self._commands)
+        os.close(self._replies)
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)
             self._status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])

@@ -214,4 +214,4 @@ def test_a_runner_has_no_descriptor_of_its_judge_or_of_other_runners() -> None:
     with open(os.devnull) as kept, started(nothing), started(counts) as second:
         assert kept.fileno() > 2
         # The three standard ones, the pipes, and the one with which the folder is read.
-        assert second._timed(0, 0) == 6.0
+        assert second.seconds(0, 0) == 6.0
