@@ -84,6 +84,8 @@ class Ranges:
         self._intervals: dict[Hashable, Interval] = {}
         self._facts: list[Linear] = []
         """Each is at most 0."""
+        self._quotients: dict[Hashable, tuple[Linear, int]] = {}
+        """What was divided, and by what number, by the atom of the quotient."""
         self._elements = 0
 
     @contextlib.contextmanager
@@ -176,10 +178,22 @@ class Ranges:
         return least, most
 
     def _most(self, value: Linear, depth: int = _DEPTH) -> int:
-        """Return a limit of a value from the facts, too: it is at most itself less a multiple of one of them."""
+        """Return a limit of a value from the facts, too: it is at most itself less a multiple of one of them.
+
+        A quotient is limited by what was divided, which may stand in a fact.
+        """
         most = self.interval(value)[1]
         if most <= 0 or depth == 0:
             return most
+        for atom, coefficient in value.terms.items():
+            if atom in self._quotients:
+                divided, by = self._quotients[atom]
+                others = value.plus(Linear(0, {atom: coefficient}), -1)
+                remainder = Linear(max(0, -coefficient) * (by - 1), {})
+                multiple = others.scaled(by).plus(divided, coefficient).plus(remainder)
+                most = min(most, self._most(multiple, depth - 1) // by)
+                if most <= 0:
+                    return most
         for fact in self._facts:
             for atom, coefficient in fact.terms.items():
                 times, rest = divmod(value.terms.get(atom, 0), coefficient)
@@ -307,7 +321,10 @@ def _divided(of: Ranges, expr: Expr) -> tuple[Linear, Linear, Linear]:
 def _quotient(of: Ranges, expr: Expr) -> Linear:
     b, whole, rest = _divided(of, expr)
     ends = [x // y for x in of.interval(rest) for y in of.interval(b)]
-    return whole.plus(of._operation(prim.FloorDiv, (rest, b), (min(ends), max(ends))))
+    quotient = of._operation(prim.FloorDiv, (rest, b), (min(ends), max(ends)))
+    if not b.terms and not of._is_data(rest):
+        of._quotients |= dict.fromkeys(quotient.terms, (rest, b.constant))
+    return whole.plus(quotient)
 
 
 def _remainder(of: Ranges, expr: Expr) -> Linear:
