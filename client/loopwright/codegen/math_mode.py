@@ -12,6 +12,8 @@ FP32: MathMode = "fp32"
 TF32: MathMode = "tf32"
 TF32_INTRINSICS = "loopwright.tf32_"
 """Begins the names of the tensor intrinsics that round to TF32."""
+TF32_FUNCTIONS = "loopwright_tf32_"
+"""Begins the names of the CUDA functions that those intrinsics call."""
 
 
 def applied_math(trace: list[Any] | None) -> MathMode:

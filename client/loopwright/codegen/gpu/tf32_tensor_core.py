@@ -16,7 +16,7 @@ from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
 from tvm.tirx import PrimFunc
 
-from loopwright.codegen.math_mode import TF32_INTRINSICS
+from loopwright.codegen.math_mode import TF32_FUNCTIONS, TF32_INTRINSICS
 
 _NAME = TF32_INTRINSICS + "16x16x8_"
 LOAD_A, LOAD_B, LOAD_B_COLUMNS = _NAME + "load_a", _NAME + "load_b", _NAME + "load_b_trans"
@@ -26,7 +26,6 @@ _M, _N, _K = 16, 16, 8
 _DTYPE = "float32"
 _SHARED = "shared.dyn"
 _SUMS = "wmma.accumulator"
-_FUNCTION = "loopwright_tf32_"
 _FRAGMENT_OF = (
     "nvcuda::wmma::fragment<nvcuda::wmma::matrix_{which}, 16, 16, 8, nvcuda::wmma::precision::tf32, {layout}>"
 )
@@ -97,7 +96,7 @@ def _multiplication(in_columns: bool) -> str:
 def _load(shape: tuple[int, int], which: str, *, in_columns: bool) -> tuple[PrimFunc, PrimFunc]:
     """Return the description and the code of loading a fragment of a factor, ``a`` or ``b``."""
     rows, columns = shape
-    name = f"{_FUNCTION}load_{which}{'_trans' if in_columns else ''}"
+    name = f"{TF32_FUNCTIONS}load_{which}{'_trans' if in_columns else ''}"
     source = _LOAD.format(name=name, fragment=_FRAGMENT_OF.format(which=which, layout=_LAYOUTS[in_columns]))
 
     @T.prim_func(s_tir=True)
@@ -137,7 +136,7 @@ def _load(shape: tuple[int, int], which: str, *, in_columns: bool) -> tuple[Prim
 def _multiply(shape: tuple[int, int], cuda: Any, *, in_columns: bool) -> tuple[PrimFunc, PrimFunc]:
     """Return the description and the code of adding a product; ``shape`` is that of the second factor."""
     rows, columns = shape
-    name = f"{_FUNCTION}multiply{'_trans' if in_columns else ''}"
+    name = f"{TF32_FUNCTIONS}multiply{'_trans' if in_columns else ''}"
     source = _MULTIPLY.format(
         name=name,
         first=_FRAGMENT_OF.format(which="a", layout=_LAYOUTS[False]),
