@@ -24,6 +24,13 @@ def test_a_condition_on_what_is_divided_limits_the_quotient(rows: int, proven: b
     assert ranges.is_within(prim.FloorDiv(B * 128 + T, 64), 0, rows - 1) == proven
 
 
+def test_the_lesser_of_two_is_known_by_their_difference() -> None:
+    ranges = Ranges()
+    ranges.name(B, 0, 19)
+    ranges.name(T, 0, 4)
+    assert ranges.is_within(B * 8 - prim.Min(B * 8, B * 8 + T), 0, 0)
+
+
 def test_what_is_proven_is_true() -> None:
     seed = random.randrange(2**32)
     draw = random.Random(seed)
@@ -48,7 +55,7 @@ def test_what_is_proven_is_true() -> None:
 def _drawn(draw: random.Random, depth: int) -> Expr:
     if depth == 0 or draw.random() < 0.2:
         return draw.choice([B, T, prim.IntImm("int32", draw.randrange(-5, 9))])
-    match draw.randrange(5):
+    match draw.randrange(6):
         case 0:
             return prim.Add(_drawn(draw, depth - 1), _drawn(draw, depth - 1))
         case 1:
@@ -57,6 +64,8 @@ def _drawn(draw: random.Random, depth: int) -> Expr:
             return prim.Mul(_drawn(draw, depth - 1), prim.IntImm("int32", draw.randrange(-3, 9)))
         case 3:
             return prim.FloorDiv(_drawn(draw, depth - 1), prim.IntImm("int32", draw.randrange(1, 9)))
+        case 4:
+            return draw.choice([prim.Min, prim.Max])(_drawn(draw, depth - 1), _drawn(draw, depth - 1))
     return prim.FloorMod(_drawn(draw, depth - 1), prim.IntImm("int32", draw.randrange(1, 9)))
 
 
@@ -77,4 +86,8 @@ def _value(expr: Expr, b: int, t: int) -> int:
             return x // y
         case prim.FloorMod():
             return x % y
+        case prim.Min():
+            return min(x, y)
+        case prim.Max():
+            return max(x, y)
     return int(x < y)

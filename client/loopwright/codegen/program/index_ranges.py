@@ -340,8 +340,9 @@ def _extreme(choose: Callable[[int, int], int]) -> Callable[[Ranges, Expr], Line
     def step(of: Ranges, expr: Expr) -> Linear:
         a, b = of.value(expr.a), of.value(expr.b)
         (first, last), (start, stop) = of.interval(a), of.interval(b)
-        if last <= start or stop <= first:
-            return a if (choose is min) == (last <= start) else b
+        least, most = of.interval(a.plus(b, -1))
+        if most <= 0 or least >= 0:
+            return a if (choose is min) == (most <= 0) else b
         return of._operation(type(expr), (a, b), (choose(first, start), choose(last, stop)))
 
     return step
