@@ -255,11 +255,11 @@ def _serve(make: Callable[[], Programs], confine: Callable[[], None], commands: 
 
 def _close_all_but(*descriptors: int) -> None:
     """Close what the judge had open, other runners' pipes and its own to its parent among them."""
-    first = 3
-    for descriptor in sorted(descriptors):
-        os.closerange(first, descriptor)
-        first = descriptor + 1
-    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+    # Not by `os.closerange` up to the limit, which is a billion in some containers.
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor > 2 and descriptor not in descriptors:
+            with contextlib.suppress(OSError):  # that of the folder is closed already
+                os.close(descriptor)
 
 
 def _obey(make: Callable[[], Programs], commands: int, replies: int) -> None:
@@ -283,5 +283,5 @@ def _reply(replies: int, key: int, work: Callable[[], tuple[float, str]]) -> Non
         (seconds, text), failed = work(), False
     except Exception as error:
         seconds, text, failed = 0.0, raised(type(error).__name__, str(error)), True
-    data = text.encode()[:_LONGEST_TEXT]
+    data = text.encode(errors="replace")[:_LONGEST_TEXT]
     os.write(replies, _REPLY.pack(key, failed, seconds, len(data)) + data)
