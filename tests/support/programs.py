@@ -8,8 +8,7 @@ from typing import Any
 def product(n: int, m: int = 64, k: int = 64) -> str:
     """Return an n x m x k product as TVMScript: a workload of its own for each shape.
 
-    The first factor is squared, so that NumPy has no call that computes the same: in a closing race the rests around
-    NumPy's turns would take more than a second.
+    The first factor is squared, so that NumPy has no call that computes the same, which a closing race would time, too.
     """
     return f"""\
 @T.prim_func(s_tir=True)
