@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 import subprocess
+import termios
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ from workers.entry import Confine
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PTRACE_ATTACH = 16
 _CLONE_NEWUSER = 0x10000000
+_CLONE = 56  # of x86-64
+_PR_SET_NAME = 15
+_PR_SCHED_CORE = 62
+_F_SETSIG = 10
 
 
 def _checked(result: int) -> None:
@@ -115,6 +120,15 @@ def _send_signal(pid: int) -> None:
     os.kill(pid, signal.SIGCONT)
 
 
+def _own_limits() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, resource.getrlimit(resource.RLIMIT_CORE))
+
+
+def _of_pipe(command: int, value: int) -> None:
+    reading, _ = os.pipe()
+    fcntl.fcntl(reading, command, value)
+
+
 ATTACKS: dict[str, Any] = {
     "read": _read,
     "write": _write,
@@ -136,6 +150,16 @@ ATTACKS: dict[str, Any] = {
     "program": lambda: subprocess.run(["/bin/true"], check=True),
     "signal": _send_signal,
     "signal the parent": lambda: _send_signal(os.getppid()),
+    "signal all": lambda: os.kill(-1, signal.SIGCONT),
+    "own signals": lambda: os.kill(os.getpid(), signal.SIGCONT),
+    "own name": lambda: _checked(_LIBC.prctl(_PR_SET_NAME, b"program", 0, 0, 0)),
+    "own limits": _own_limits,
+    "own descriptor": lambda: _of_pipe(fcntl.F_SETFD, fcntl.FD_CLOEXEC),
+    "owner of a pipe": lambda: _of_pipe(fcntl.F_SETOWN, os.getppid()),
+    "signal of a pipe": lambda: _of_pipe(_F_SETSIG, signal.SIGKILL),
+    "type into a terminal": lambda: fcntl.ioctl(0, termios.TIOCSTI, b"x"),
+    "shared core": lambda: _checked(_LIBC.prctl(_PR_SCHED_CORE, 1, 0, 0, 0)),
+    "namespace by clone": lambda: _checked(_LIBC.syscall(_CLONE, _CLONE_NEWUSER, 0, 0, 0, 0)),
     "trace": lambda pid: _checked(_LIBC.ptrace(_PTRACE_ATTACH, pid, 0, 0)),
     "namespace": lambda: _checked(_LIBC.unshare(_CLONE_NEWUSER)),
     "limits of the parent": lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (16, 16)),
@@ -153,6 +177,18 @@ def attack(name: str, arguments: list[Any]) -> Iterator[str]:
         yield type(error).__name__
     else:
         yield "done"
+
+
+def call_all(numbers: list[int]) -> Iterator[list[int]]:
+    """Yield how each system call with these numbers failed (errno), and 0 for one that did not.
+
+    Their arguments are wrong for every call, so that one that is let through does nothing.
+    """
+    failed = []
+    for number in numbers:
+        result = _LIBC.syscall(number, *(ctypes.c_long(-1),) * 6)
+        failed.append(ctypes.get_errno() if result == -1 else 0)
+    yield failed
 
 
 @dataclass
@@ -217,10 +253,10 @@ def leave(folders: list[str]) -> Iterator[list[str]]:
     yield found
 
 
-def environment_of(pid: int) -> Iterator[str]:
-    """Yield the environment of a process, or the error."""
+def text_of(path: str) -> Iterator[str]:
+    """Yield what a file says, or the error."""
     try:
-        yield Path(f"/proc/{pid}/environ").read_text(errors="replace")
+        yield Path(path).read_text(errors="replace")
     except OSError as error:
         yield type(error).__name__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import sys
@@ -124,10 +125,18 @@ def test_nothing_else_of_the_machine_can_be_read(child: WarmChild, path: str) ->
 def test_the_environment_of_the_parents_is_out_of_reach(child: WarmChild) -> None:
     assert SECRET in os.environ["LOOPWRIGHT_TOKEN"]
     for pid in (1, os.getpid(), os.getppid()):
-        assert SECRET not in child.call(f"{ATTACKS}:environment_of", {"pid": pid}, 30)
+        assert SECRET not in child.call(f"{ATTACKS}:text_of", {"path": f"/proc/{pid}/environ"}, 30)
     assert SECRET not in str(child.call(f"{ATTACKS}:own_environment", {}, 30))
     others = child.call(f"{ATTACKS}:command_lines", {}, 30)
     assert not any("pytest" in line for line in others)
+
+
+def test_sockets_of_the_host_are_not_listed(child: WarmChild, builder: WarmChild) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = f":{server.getsockname()[1]:04X} "
+        assert port in Path("/proc/net/tcp").read_text()
+        for one, path in itertools.product((child, builder), ("/proc/net/tcp", "/proc/self/net/tcp")):
+            assert port not in one.call(f"{ATTACKS}:text_of", {"path": path}, 30)
 
 
 def test_there_is_no_network(child: WarmChild, builder: WarmChild, tmp_path: Path) -> None:

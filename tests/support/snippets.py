@@ -184,8 +184,17 @@ class Reader:
 
 
 def _loopwright(command: str) -> tuple[int, str]:
-    """Run ``loopwright …`` in this process; its status, and what it printed to standard error."""
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()) as error:
+    """Run ``loopwright …`` in this process; its status, and what it printed to standard error.
+
+    What it prints goes to the file after ``>``, if the command has one.
+    """
+    command, _, file = command.partition(" > ")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open(file or os.devnull, "w") as out,
+        contextlib.redirect_stdout(out if file else sys.stdout),
+        contextlib.redirect_stderr(io.StringIO()) as error,
+    ):
         patch.setattr(sys, "argv", shlex.split(command, comments=True))
         with pytest.raises(SystemExit) as ended:
             main()

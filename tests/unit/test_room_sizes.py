@@ -20,8 +20,8 @@ CEILINGS = {
     # is built.
     "client": 25_700,
     "tuner": 10_250,
-    # Programs run in a process that another one measures.
-    "workers": 8_400,
+    # Programs run in a process that another one measures. Lists of the system calls that are allowed.
+    "workers": 8_450,
     # Keys, and the evidence that certificates sign.
     "db": 7_800,
     "service": 8_900,
@@ -31,8 +31,8 @@ CEILINGS = {
     "examples": 900,
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
-    # marks of the whole.
-    "tests": 48_500,
+    # marks of the whole. All system calls at each level.
+    "tests": 48_650,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

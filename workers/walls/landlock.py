@@ -22,6 +22,8 @@ _WRITE = (
     | AccessFs.REMOVE_FILE
     | AccessFs.REMOVE_DIR
 )
+_OF_ITSELF = ("fd", "maps", "stat", "statm", "status")
+"""In a process's own folder in /proc, which also has the sockets of the whole host (``net``)."""
 _RENAME_THREADS = AccessFs.WRITE_FILE | AccessFs.TRUNCATE
 """Of a process's folder in /proc. CUDA names its threads, by ``task/…/comm``, and does not start if it cannot."""
 _DEVICE = AccessFs.READ_FILE | AccessFs.WRITE_FILE | AccessFs.IOCTL_DEV
@@ -48,8 +50,10 @@ def prepare(*, readable: Sequence[str], devices: Sequence[str], network: bool = 
 
     def restrict(scratch: str) -> None:
         own = f"/proc/{os.getpid()}"
-        os.open(own, os.O_PATH)  # left open: the kernel forgets the rule of a folder there that nobody has open
-        allow(own, _READ | _RENAME_THREADS if devices else _READ)
+        of_itself = {own: _READ | _RENAME_THREADS} if devices else {f"{own}/{name}": _READ for name in _OF_ITSELF}
+        for path, access in of_itself.items():
+            os.open(path, os.O_PATH)  # left open: the kernel forgets the rule of what nobody has open there
+            allow(path, access)
         allow(scratch, _READ | _WRITE)
         rules.apply()
 

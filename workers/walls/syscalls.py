@@ -1,109 +1,150 @@
-"""System calls that a process behind walls is refused, by a filter of seccomp.
+"""System calls that a process behind walls may make, by a filter of seccomp; all others fail with EPERM.
 
-What is refused is what tensor programs never do and what a way out would need: sockets, other processes, mounts,
-namespaces, keys, tracing, the kernel's rarely used parts. Refused calls fail with EPERM.
+Allowed is what tensor programs, Python, LLVM, compilers and CUDA's driver are known to use: memory, threads, the own
+clock, and files, of which Landlock and namespaces decide. So a call that a later kernel brings is refused until someone
+has looked at it.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import socket
+import termios
 from collections.abc import Callable
 from types import ModuleType
 
-_REFUSED = (
-    # Sockets and other ways to talk to processes outside.
-    *("socket", "bind", "connect", "listen", "accept", "accept4", "io_uring_setup", "io_uring_register"),
-    *("msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl", "shmget", "shmat", "shmctl"),
-    *("mq_open", "mq_unlink"),
-    # Other processes.
-    *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd"),
-    *("pidfd_send_signal", "kcmp", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "setpriority", "ioprio_set"),
-    *("move_pages", "migrate_pages"),
-    # Cores and scheduling classes, its own too: later forks inherit those of the warm child. Nobody needs them, since
-    # Loopwright has TVM bind no thread to a core (`loopwright.codegen.host.threads`).
-    *("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
-    # What Landlock does not guard of files that can be opened: their owners, modes, times and attributes.
-    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "truncate"),
-    *("utime", "utimes", "utimensat", "futimesat", "setxattr", "fsetxattr", "lsetxattr", "setxattrat"),
-    *("removexattr", "fremovexattr", "lremovexattr", "removexattrat"),
-    *("mknod", "mknodat", "name_to_handle_at", "open_by_handle_at", "fanotify_init"),
-    # Namespaces and mounts.
-    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsmount"),
-    *("fsconfig", "fspick", "mount_setattr", "quotactl", "quotactl_fd"),
-    # Users and rights.
-    *("setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid", "setgroups"),
-    *("capset", "keyctl", "add_key", "request_key"),
-    # The kernel and the machine.
-    *("bpf", "perf_event_open", "userfaultfd", "init_module", "finit_module", "delete_module", "kexec_load"),
-    *("kexec_file_load", "reboot", "swapon", "swapoff", "syslog", "acct", "iopl", "ioperm", "modify_ldt"),
-    *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname", "vhangup"),
-    *("lookup_dcookie", "nfsservctl", "uselib", "_sysctl", "vm86", "vm86old"),
+_MEMORY = (
+    *("brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "msync", "membarrier", "memfd_create"),
+    *("mlock", "mlock2", "munlock", "mlockall", "munlockall", "pkey_alloc", "pkey_free", "pkey_mprotect"),
 )
-_OF_CUDA = ("socket", "bind", "listen")
+_FILES = (
+    *("open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "umask"),
+    *("read", "readv", "pread64", "preadv", "preadv2", "write", "writev", "pwrite64", "pwritev", "pwritev2"),
+    *("lseek", "ftruncate", "fallocate", "fsync", "fdatasync", "flock", "fadvise64", "readahead"),
+    *("sendfile", "copy_file_range", "splice", "tee"),
+    *("access", "faccessat", "faccessat2", "stat", "lstat", "fstat", "newfstatat", "statx", "statfs", "fstatfs"),
+    *("getcwd", "chdir", "fchdir", "getdents", "getdents64", "readlink", "readlinkat"),
+    *("mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "rename", "renameat", "renameat2", "link", "linkat"),
+    *("symlink", "symlinkat"),
+    *("pipe", "pipe2", "eventfd", "eventfd2", "poll", "ppoll", "select", "pselect6"),
+    *("epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2"),
+)
+_ITSELF = (
+    *("exit", "exit_group", "wait4", "waitid", "restart_syscall", "arch_prctl", "set_tid_address", "set_robust_list"),
+    *("rseq", "futex", "futex_wait", "futex_wake", "futex_waitv", "futex_requeue", "setrlimit"),
+    *("getpid", "gettid", "getppid", "getpgrp", "getpgid", "getsid", "getuid", "geteuid", "getgid", "getegid"),
+    *("getresuid", "getresgid", "getgroups", "capget", "getrlimit", "getrusage", "times", "getcpu", "getpriority"),
+    *("sched_yield", "sched_getaffinity", "sched_getscheduler", "sched_getparam", "sched_getattr"),
+    *("sched_get_priority_max", "sched_get_priority_min", "get_mempolicy"),
+    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "rt_sigsuspend"),
+    *("sigaltstack", "pause", "uname", "sysinfo", "getrandom"),
+)
+_TIME = (
+    *("time", "gettimeofday", "clock_gettime", "clock_getres", "nanosleep", "clock_nanosleep"),
+    *("alarm", "getitimer", "setitimer", "timer_create", "timer_settime", "timer_gettime", "timer_getoverrun"),
+    *("timer_delete", "timerfd_create", "timerfd_settime", "timerfd_gettime"),
+)
+_ALLOWED = (*_MEMORY, *_FILES, *_ITSELF, *_TIME)
+_OF_PROGRAMS = ("fork", "vfork", "execve", "execveat", "kill", "tgkill", "setpgid", "setsid")
+"""They signal their own processes, as all processes of a builder are; Landlock keeps those outside from signals."""
+_OF_SOCKETS = (
+    *("sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "shutdown"),
+    *("getsockname", "getpeername", "getsockopt", "setsockopt"),
+)
+"""Of sockets that are open: without others, there are none."""
+_OF_CUDA = ("bind", "listen", "socketpair", "ioctl", "set_mempolicy", "mbind")
 """CUDA opens a socket with a name (``cuda-uvmfd-…``), and does not start without it. Nobody can connect to it: `accept`
-stays refused, as do `connect` and all other sockets."""
+stays refused, as do `connect` and all other sockets. It drives its devices by requests of its own to ``ioctl``."""
 _CUDA_SOCKET = (socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
-_OF_NETWORK = ("socket", "connect")
-"""To connect to a board: by TCP alone, so that no name is looked up, and nobody on this machine is asked by a name."""
-_FAMILIES = 46
-"""There are fewer families of sockets."""
-_NO_STREAMS = (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM, socket.SOCK_SEQPACKET, 10)
-"""Types of sockets that are no streams; 10 is SOCK_PACKET."""
 _TYPE = 0xF
 """The type of a socket, without flags."""
-_OF_PROGRAMS = ("fork", "vfork", "execve", "execveat")
-_UNKNOWN = -1
-"""What libseccomp answers for a call that it does not know."""
+_CONTROLS = (
+    *(fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_SETFL),
+    *(fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_GETLK, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW),
+    *(fcntl.F_ADD_SEALS, fcntl.F_GET_SEALS, fcntl.F_GETPIPE_SZ, fcntl.F_SETPIPE_SZ),
+)
+"""Of open files. F_SETOWN and F_SETSIG are not among them: they have the kernel signal another process."""
+_DEVICE_CONTROLS = (
+    *(termios.TCGETS, termios.TIOCGWINSZ, termios.FIONREAD),
+    *(termios.FIONBIO, termios.FIOCLEX, termios.FIONCLEX),
+)
+"""Nothing that types into a terminal, or sets an owner."""
+_PROCESS_CONTROLS = (
+    *(1, 2),  # the signal at the end of the parent
+    *(3, 4),  # whether others may trace it
+    *(15, 16),  # names of threads
+    *(21, 23, 38, 39),  # what it may do, and to lose it
+    *(41, 42),  # large pages
+    0x53564D41,  # names of memory
+)
+"""The first argument of ``prctl``."""
 _CLONE_THREAD = 0x00010000
 _CLONE_NAMESPACES = 0x7E020000
 """CLONE_NEW*: user, pid, network, IPC, UTS, cgroup and mount namespaces."""
 
 
 def prepare(*, programs: bool, gpus: bool, network: bool = False) -> Callable[[], None]:
-    """Return a function that refuses the calls in its thread and all that this starts, for good.
+    """Return a function that refuses all other calls in its thread and all that this starts, for good.
 
     With ``programs``, processes may be started; with ``gpus``, CUDA can be used; with ``network``, TCP connections
     be made. It is called once, in a fork: to make the filter in each would cost milliseconds.
     """
     seccomp = _seccomp()
-    refused = seccomp.ERRNO(errno.EPERM)
-    rules = seccomp.SyscallFilter(seccomp.ALLOW)
+    rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.EPERM))
     # Without it, kernels before 5.16 slow down every load and store of a filtered process.
     rules.set_attr(seccomp.Attr.CTL_SSB, 1)
-    for name in _REFUSED if programs else (*_REFUSED, *_OF_PROGRAMS):
-        if (gpus and name in _OF_CUDA) or (network and name in _OF_NETWORK):
-            continue
+
+    def allow(name: str, *arguments: object) -> None:
         number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
-        if number != _UNKNOWN:
-            rules.add_rule(refused, number)
+        if number >= 0:  # others have, or had, calls of further names
+            rules.add_rule(seccomp.ALLOW, number, *arguments)
+
+    def allow_first(name: str, position: int, values: tuple[int, ...]) -> None:
+        for value in values:
+            allow(name, seccomp.Arg(position, seccomp.EQ, value))
+
+    for name in allowed(programs=programs, gpus=gpus, network=network):
+        allow(name)
+    allow_first("fcntl", 1, _CONTROLS)
+    allow_first("prctl", 0, _PROCESS_CONTROLS)
     if gpus:
-        for position, value in enumerate(_CUDA_SOCKET):
-            rules.add_rule(refused, "socket", seccomp.Arg(position, seccomp.NE, value))
+        allow("socket", *(seccomp.Arg(place, seccomp.EQ, value) for place, value in enumerate(_CUDA_SOCKET)))
+    else:
+        allow_first("ioctl", 1, _DEVICE_CONTROLS)
     if network:
-        for family in set(range(_FAMILIES)) - {socket.AF_INET, socket.AF_INET6}:
-            rules.add_rule(refused, "socket", seccomp.Arg(0, seccomp.EQ, family))
-        rules.add_rule(refused, "socket", seccomp.Arg(0, seccomp.GE, _FAMILIES))
-        for kind in _NO_STREAMS:
-            rules.add_rule(refused, "socket", seccomp.Arg(1, seccomp.MASKED_EQ, _TYPE, kind))
+        # No other family or type: so no name is looked up, and nobody on this machine is asked by a name.
+        for family in (socket.AF_INET, socket.AF_INET6):
+            stream = seccomp.Arg(1, seccomp.MASKED_EQ, _TYPE, socket.SOCK_STREAM)
+            allow("socket", seccomp.Arg(0, seccomp.EQ, family), stream)
+    # Its own limits.
+    allow_first("prlimit64", 0, (0,))
     # The C library falls back to clone, whose flags a filter can read.
     rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")
-    for bit in (1 << number for number in range(32) if _CLONE_NAMESPACES >> number & 1):
-        rules.add_rule(refused, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, bit, bit))
-    if not programs:
-        rules.add_rule(refused, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, 0))
-    # Limits may be asked for, and set for the process itself alone.
-    rules.add_rule(refused, "prlimit64", seccomp.Arg(0, seccomp.NE, 0), seccomp.Arg(2, seccomp.NE, 0))
+    needed = 0 if programs else _CLONE_THREAD
+    allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_NAMESPACES | needed, needed))
 
     def refuse() -> None:
         if not programs:
-            # It may signal itself alone, as abort does; with programs, its children, too.
-            for name in ("kill", "tgkill"):
-                rules.add_rule(refused, name, seccomp.Arg(0, seccomp.NE, os.getpid()))
+            # It may signal itself alone, as abort does.
+            allow_first("kill", 0, (os.getpid(),))
+            allow_first("tgkill", 0, (os.getpid(),))
         rules.load()
 
     return refuse
+
+
+def allowed(*, programs: bool, gpus: bool, network: bool = False) -> tuple[str, ...]:
+    """Return the calls that are allowed with any arguments. See `prepare`, which allows others by their arguments."""
+    names: tuple[str, ...] = _ALLOWED
+    if programs:
+        names += _OF_PROGRAMS
+    if gpus or network:
+        names += _OF_SOCKETS
+    if gpus:
+        names += _OF_CUDA
+    return (*names, "connect") if network else names
 
 
 def obstacle() -> str | None:

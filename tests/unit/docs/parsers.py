@@ -43,6 +43,8 @@ def check(line: str, *, is_whole: bool = True) -> None:
         WrongCommand: The program would refuse it, or no such program is known.
     """
     words = shlex.split(line, comments=True)
+    if ">" in words:  # a file of the shell
+        words = words[: words.index(">")]
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words.pop(0)
     if not words:  # a comment, or settings of the shell
