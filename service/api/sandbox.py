@@ -41,6 +41,8 @@ WAIT_SECONDS = 10.0
 """How long a call waits for a child. Not tuned: most calls take under a second."""
 PER_CALLER = 2
 """Calls of one caller that run or wait at a time. Not tuned."""
+FUNCTIONS_A_CALL = 50
+"""Functions of a lookup that one call reads: about 1 s. Not tuned."""
 _MEMORY = 4 * 2**30
 """Bytes of data that a call may allocate. Not tuned."""
 
@@ -144,8 +146,12 @@ class Sandbox:
         )
 
     def digests(self, modules: Sequence[str]) -> list[str]:
-        """Compute the workload hash of each function, given as TVM's JSON. Raises ProblemError."""
-        return self._submitted(DIGESTS, _FUNCTIONS, modules=modules)
+        """Compute the workload hash of each function, given as TVM's JSON. Raises ProblemError.
+
+        After some functions, other calls that wait take their turn.
+        """
+        parts = (modules[first : first + FUNCTIONS_A_CALL] for first in range(0, len(modules), FUNCTIONS_A_CALL))
+        return [digest for part in parts for digest in self._submitted(DIGESTS, _FUNCTIONS, modules=part)]
 
     def match(self, target: str, offers: Sequence[str]) -> TargetMatch:
         """Find the offered target (JSON) that runs code for a user's. Raises ProblemError."""
@@ -242,11 +248,11 @@ class Sandbox:
     def _call(self, call: Call[T], arguments: dict[str, Any]) -> T:
         request = ongoing()
         with contextlib.ExitStack() as held:
-            stay = _nobody_leaves
+            caller, stay = None, _nobody_leaves
             if request is not None:
-                held.enter_context(self._shares.hold(request.caller))
-                stay = request.stay
-            child = held.enter_context(self._pool.child(stay))
+                caller, stay = request.caller, request.stay
+                held.enter_context(self._shares.hold(caller))
+            child = held.enter_context(self._pool.child(caller, stay))
             try:
                 return call.raw(child, arguments, SECONDS, stay)
             except ChildError as error:

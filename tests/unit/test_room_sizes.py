@@ -31,8 +31,8 @@ CEILINGS = {
     "examples": 900,
     "benchmarks": 7_600,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
-    # marks of the whole. All system calls at each level.
-    "tests": 48_650,
+    # marks of the whole. All system calls at each level. Fair places.
+    "tests": 48_800,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

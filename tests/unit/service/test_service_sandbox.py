@@ -148,6 +148,14 @@ def test_a_killed_child_is_nobodys_and_the_next_call_has_a_new_one(problem_of: A
     assert problem_of(name, faults.raise_import_error).status == 500
 
 
+def test_many_functions_are_read_in_parts(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that others have their turn between."""
+    monkeypatch.setattr(sandbox, "DIGESTS", child_calls.Call[Any](faults.__name__, faults.count.__name__, Any))
+    monkeypatch.setattr(sandbox, "FUNCTIONS_A_CALL", 3)
+    assert box.digests(list("abcde")) == ["a of 3", "b of 3", "c of 3", "d of 2", "e of 2"]
+    assert box.digests([]) == []
+
+
 def test_a_call_that_would_wait_too_long_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that wait hold the threads that answer all requests."""
     monkeypatch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
