@@ -122,4 +122,5 @@ def _certificate(
         device_state=result.device_state,
         seed=result.seed,
         artifact_sha256=result.artifacts.get(candidate_hash),
+        waited=result.waited,
     )

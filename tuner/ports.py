@@ -21,6 +21,7 @@ from tuner.types import (
     TaskSpec,
     TensorInfo,
     Trial,
+    Waited,
 )
 
 
@@ -80,7 +81,7 @@ class RaceResult:
     ``library`` is the time of a vendor's library, if one computes the same; ``sandbox`` the level of the walls around
     the process of the race, ``system`` the kernel and the driver under it, ``device_state`` that of a GPU after the
     last round; None if they are unknown. ``artifacts`` are the SHA-256 (hexadecimal) of the code of each program that
-    was raced, by candidate hash.
+    was raced, by candidate hash. ``waited`` is None if the race did not have to wait for other processes.
     """
 
     baseline: Raced
@@ -91,6 +92,7 @@ class RaceResult:
     device_state: DeviceState | None = None
     artifacts: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
+    waited: Waited | None = None
 
 
 Meanwhile = Callable[[], None]

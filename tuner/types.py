@@ -299,6 +299,14 @@ class LibraryTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """How long a noisy race waited for other processes of its host, and how many cores they used at the last look."""
+
+    seconds: Seconds
+    cores: Annotated[float, Gt(0)]
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The evidence for a best: correctness against the unscheduled program, and the closing interleaved race.
 
@@ -329,6 +337,8 @@ class Certificate:
     database."""
     device_state: DeviceState | None = None
     """Of the GPU after the last round; None for a CPU, and if it is unknown."""
+    waited: Waited | None = field(default=None, compare=False)
+    """None if the race did not have to wait, and where it is read from the database."""
 
     @property
     def speedup(self) -> float:

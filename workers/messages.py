@@ -17,7 +17,7 @@ from loopwright.codegen.kinds import SandboxLevel
 from loopwright.codegen.math_mode import FP32, MathMode
 from loopwright.codegen.weights.packed_weight import PackedWeight
 from tuner.ports import Raced
-from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, RunSecs, Seconds, Span, TensorInfo
+from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, RunSecs, Seconds, Span, TensorInfo, Waited
 
 
 class ArtifactFormat(enum.StrEnum):
@@ -182,6 +182,7 @@ class RaceAnswer:
     sandbox: SandboxLevel | None = None
     system: str | None = None
     seed: int | None = None
+    waited: Waited | None = None
 
     def answers(self, race: BuiltRace) -> bool:
         """Return whether each of the race's contenders has its result, with samples if it was to be timed."""

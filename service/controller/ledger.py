@@ -11,6 +11,12 @@ from loopwright.codegen.kinds import AnsweredFrom
 from tuner.errors import LeaseLost
 from tuner.types import Certificate, Failure, MeasureCandidate, Outcome, Span, StopReason, Trial
 
+WAITED = (
+    "closing races were noisy, and waited for other processes of the machine to end; the certificates' intervals and "
+    "grades say how sure the speedups are"
+)
+"""A note of a job."""
+
 log = logging.getLogger("loopwright.ledger")
 
 _WHOLE_BUDGET = (StopReason.BUDGET, StopReason.EXHAUSTED)
@@ -87,10 +93,8 @@ class DatabaseLedger:
         return None if known is None else known.certificate.best_median
 
     def end(self, reason: StopReason) -> None:
-        if reason in _WHY and not self._db.jobs.add_note(
-            self._job.id, self._token, f"the search stopped: {_WHY[reason]}"
-        ):
-            raise LeaseLost(f"job {self._job.id} is no longer this run's")
+        if reason in _WHY:
+            self._note(f"the search stopped: {_WHY[reason]}")
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         """Store the result; a search that ended before its budget was used counts for the trials that it made."""
@@ -100,6 +104,14 @@ class DatabaseLedger:
         at_plateau = stopped is StopReason.PLATEAU
         stored = self._db.certificates.store(view.id, self._token, certificate, budget, at_plateau=at_plateau)
         self._db.tasks.answer(view.id, self._token, stored.id, AnsweredFrom.SEARCH)
+        if (waited := certificate.waited) is not None:
+            facts = {"seconds": waited.seconds, "cores": waited.cores}
+            log.info("the race of %s waited for other processes of its host", view.name, extra=facts)
+            self._note(WAITED)
+
+    def _note(self, note: str) -> None:
+        if not self._db.jobs.add_note(self._job.id, self._token, note):
+            raise LeaseLost(f"job {self._job.id} is no longer this run's")
 
     def fail(self, task: int, message: str) -> None:
         self._db.tasks.fail(self._tasks[task].id, self._token, message)

@@ -16,8 +16,9 @@ import numpy as np
 
 from loopwright.codegen.arrays import DRAWS, Array
 from loopwright.codegen.host import lock as host_lock
-from loopwright.codegen.kinds import Stage
+from loopwright.codegen.kinds import Grade, Stage
 from tuner.ports import Raced
+from tuner.races.grade import graded
 from tuner.types import Failure, LibraryTime
 from workers.clock import Clock
 from workers.device import gpu_library, library
@@ -25,6 +26,7 @@ from workers.device.arguments import draw, tvm_device
 from workers.device.check import Agreement, Call, Expected, check, expected
 from workers.device.device_state import state_reader
 from workers.device.measure import LONG_SECONDS, crash
+from workers.device.other_load import OtherLoad
 from workers.device.programs import BuiltPrograms
 from workers.device.runner import Mailbox, ProgramError, Runner
 from workers.device.yardstick import Yardstick
@@ -46,6 +48,8 @@ FINALISTS = 8
 FAR_SLOWER = 2.0
 """A baseline that is so many times slower than the fastest contender does not run after the heats, if its rounds alone
 would take longer than `RACE_SECONDS`. Not tuned."""
+REPEATS = 2
+"""Times that all rounds are taken once more while the speedup is not clean (see `tuner.races.grade`). Not tuned."""
 BEAT_SECONDS = 1.0
 """A round that takes longer restarts the deadline; in a shorter one the frame would disturb the timings. Not tuned."""
 
@@ -114,7 +118,8 @@ def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clo
                     runs[position] = partial(runner.seconds, place)
             if vendor is not None and vendor.name:
                 runs[len(entrants)] = partial(vendor.seconds, 0)
-            samples = yield from interleaved(runs, race.seed, library=len(entrants))
+            load = OtherLoad()
+            samples = yield from interleaved(runs, race.seed, library=len(entrants), rest=load.wait)
             device_state = state()
     return RaceAnswer(
         tuple(
@@ -125,6 +130,7 @@ def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clo
         ),
         LibraryTime(vendor.name, tuple(samples[len(entrants)])) if vendor is not None and vendor.name else None,
         device_state,
+        waited=load.waited,
     )
 
 
@@ -158,12 +164,17 @@ def not_the_same_twice(failure: Failure) -> Failure:
 
 
 def interleaved(
-    runs: dict[int, Callable[[int], float]], seed: int, *, library: int | None = None
+    runs: dict[int, Callable[[int], float]],
+    seed: int,
+    *,
+    library: int | None = None,
+    rest: Callable[[], None] = lambda: None,
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
-    ``library`` goes on after the heats, however fast it is.
+    ``library`` goes on after the heats, however fast it is. If the speedup over the baseline is not clean then, those
+    that are left run in as many rounds again, after a ``rest``, up to `REPEATS` times.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -185,15 +196,32 @@ def interleaved(
     rounds = int(np.clip(RACE_SECONDS / max(final_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
     order = np.random.default_rng(seed)
     samples: dict[int, list[float]] = {i: [] for i in runs}
-    racing = list(runs)
-    for number in range(rounds):
-        if number == HEATS:
-            racing = lasting({i: statistics.median(samples[i]) for i in runs})
-        if sum(seconds[i] for i in racing) > BEAT_SECONDS:
-            yield Clock.START
-        for i in map(int, order.permutation(racing)):
-            samples[i].append(runs[i](numbers[i]))
+
+    def run(racing: list[int], count: int) -> Generator[Clock, None, None]:
+        for _ in range(count):
+            if sum(seconds[i] for i in racing) > BEAT_SECONDS:
+                yield Clock.START
+            for i in map(int, order.permutation(racing)):
+                samples[i].append(runs[i](numbers[i]))
+
+    yield from run(list(runs), HEATS)
+    racing = lasting({i: statistics.median(samples[i]) for i in runs})
+    yield from run(racing, rounds - HEATS)
+    for _ in range(REPEATS):
+        if _is_clear(samples, [i for i in racing if i != library]):
+            break
+        rest()
+        yield from run(racing, rounds)
     return samples
+
+
+def _is_clear(samples: dict[int, list[float]], racing: list[int]) -> bool:
+    """Return whether more rounds would say nothing new: the speedup of the fastest is clean, or surely none."""
+    if 0 not in racing or len(racing) == 1:
+        return True
+    fastest = min((i for i in racing if i != 0), key=lambda i: statistics.median(samples[i]))
+    interval, grade = graded(samples[0], samples[fastest])
+    return grade is Grade.CLEAN or interval.high < 1.0
 
 
 def _first(run: Callable[[int], float]) -> float:

@@ -100,6 +100,7 @@ class ClosingRace:
             system=race.system,
             device_state=race.device_state,
             seed=race.seed,
+            waited=race.waited,
             artifacts={BASELINE.hash: programs.baseline.sha256} | {key: code.sha256 for key, code in racing.items()},
         )
 

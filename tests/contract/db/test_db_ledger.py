@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from loopwright.codegen.kinds import AnsweredFrom
 from service.controller.claimed_tasks import ClaimedTasks
-from service.controller.ledger import DatabaseLedger
+from service.controller.ledger import WAITED, DatabaseLedger
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.testing.ledger_contract import MEASURED, SPANS, LedgerContract, candidates, certificate
-from tuner.types import BASELINE, StopReason, Trial
+from tuner.types import BASELINE, StopReason, Trial, Waited
 
 
 class TestDatabaseLedger(LedgerContract):
@@ -66,6 +67,16 @@ def test_a_job_says_once_why_its_search_stopped_early(world: World) -> None:
     ledger.end(StopReason.PLATEAU)
     note = "the search stopped: the next minute was expected to gain less than 1 %"
     assert world.db.jobs.get(job.id).notes == ("taken as is", note)
+
+
+def test_a_job_says_once_that_its_races_waited_for_the_machine(world: World) -> None:
+    job = world.job("a", "b")
+    ledger = claimed_ledger(world)
+    for task in (0, 1):
+        (trial,) = ledger.propose(task, [BASELINE])
+        ledger.finish(trial, MEASURED)
+        ledger.certify(task, replace(certificate(BASELINE.hash), waited=Waited(1.5, 2.0)), StopReason.BUDGET)
+    assert world.db.jobs.get(job.id).notes == (WAITED,)
 
 
 def test_tasks_that_this_run_does_not_tune_take_what_is_certified_of_them(world: World) -> None:

@@ -80,17 +80,17 @@ def test_progress_is_drawn_to_the_end(service: PlayedService, client: Client) ->
 
 def test_a_search_stops_when_the_model_is_as_fast_as_asked_for(client: Client) -> None:
     job = tuned(client.submit(product_relu(60), max_trials=400, target_latency_us=1e6))
-    assert job.info.notes == ["the search stopped: the model reached the target latency"]
+    assert "the search stopped: the model reached the target latency" in job.info.notes
     assert 0 < job.progress.trials < 100
     again = tuned(job.resubmit(target_latency_us=2e6, force=True))
     assert (again.info.budget.max_trials, again.info.budget.target_latency_us) == (400, 2e6)
-    assert again.info.notes == job.info.notes
+    assert "the search stopped: the model reached the target latency" in again.info.notes
 
 
 @pytest.mark.whole
 def test_a_search_stops_at_its_plateau_and_answers_the_next_one(client: Client) -> None:
     job = tuned(client.submit(product_relu(68), max_trials=1000, until="plateau"))
-    assert job.info.notes == ["the search stopped: the next minute was expected to gain less than 1 %"]
+    assert "the search stopped: the next minute was expected to gain less than 1 %" in job.info.notes
     assert 64 <= job.progress.trials < 1000
     again = tuned(job.resubmit(seed=1))
     assert ([task.answered_from for task in again.tasks], again.progress.trials) == (["database"], 0)
@@ -98,7 +98,7 @@ def test_a_search_stops_at_its_plateau_and_answers_the_next_one(client: Client) 
 
 def test_device_time_ends_a_search(client: Client) -> None:
     job = tuned(client.submit(product_relu(76), max_trials=1000, max_device_seconds=0.5))
-    assert job.info.notes == ["the search stopped: its time in measuring slots was used"]
+    assert "the search stopped: its time in measuring slots was used" in job.info.notes
     assert 0 < job.progress.trials < 1000
 
 

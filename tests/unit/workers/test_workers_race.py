@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,11 +16,13 @@ from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.kinds import FailureKind
 from loopwright.codegen.math_mode import MathMode
 from tests.support import workloads
+from tests.support.waiting import wait_for
 from tuner.ports import Raced
-from tuner.types import Failure, LibraryTime, Workload
+from tuner.races.grade import graded
+from tuner.types import Failure, LibraryTime, Waited, Workload
 from workers.clock import Clock
-from workers.device import build, gpu_library
-from workers.device.race import ROUNDS, interleaved, run_race
+from workers.device import build, gpu_library, other_load
+from workers.device.race import REPEATS, ROUNDS, interleaved, run_race
 from workers.device.yardstick import Yardstick
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
 
@@ -104,6 +109,59 @@ def test_a_slow_library_goes_on_after_the_heats(monkeypatch: pytest.MonkeyPatch)
     runs = {position: _always(each) for position, each in seconds.items()}
     samples = returned(interleaved(runs, 3, library=3))
     assert {position: len(each) for position, each in samples.items()} == {0: ROUNDS, 1: ROUNDS, 2: 3, 3: ROUNDS}
+
+
+def test_a_noisy_race_is_taken_again_after_a_rest() -> None:
+    """Noise of the first rounds: as from another process that ends."""
+    noisy = itertools.chain((0.002 * factor for factor in [1.0, 2.5] * ROUNDS), itertools.repeat(0.002))
+    rests: list[int] = []
+    runs = {0: lambda _: next(noisy), 1: _always(0.001)}
+    samples = returned(interleaved(runs, 3, rest=lambda: rests.append(1)))
+    assert [len(each) for each in samples.values()] == [3 * ROUNDS] * 2
+    assert len(rests) == REPEATS
+    (before, _), (after, _) = (graded(samples[0][:count], samples[1][:count]) for count in (ROUNDS, 3 * ROUNDS))
+    assert after.high - after.low < before.high - before.low
+
+
+@pytest.mark.parametrize("contender", [0.001, 0.0021], ids=["clean", "slower than the baseline"])
+def test_a_clear_race_is_not_taken_again(contender: float) -> None:
+    def rest() -> None:
+        raise AssertionError("there is nothing to wait for")
+
+    jitter = itertools.cycle([0.99, 1.0, 1.01])
+    samples = returned(interleaved({0: lambda _: 0.002 * next(jitter), 1: _always(contender)}, 3, rest=rest))
+    assert [len(each) for each in samples.values()] == [ROUNDS] * 2
+
+
+def test_a_race_without_a_baseline_is_not_taken_again() -> None:
+    noisy = itertools.cycle([0.001, 0.003])
+    samples = returned(interleaved({1: lambda _: next(noisy), 2: _always(0.002)}, 3))
+    assert [len(each) for each in samples.values()] == [ROUNDS] * 2
+
+
+def test_a_race_waits_as_long_as_others_work_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = iter([2.0, 1.5, 0.1])
+    monkeypatch.setattr(other_load, "busy_cores", lambda seconds: next(busy))
+    load = other_load.OtherLoad()
+    load.wait()
+    assert load.waited == Waited(0.5, 1.5)
+    assert list(busy) == []
+    monkeypatch.setattr(other_load, "busy_cores", lambda seconds: 1.0)
+    load.wait()
+    load.wait()
+    assert load.waited == Waited(other_load.MOST_SECONDS, 1.0)
+    monkeypatch.setattr(other_load, "busy_cores", lambda seconds: 0.0)
+    idle = other_load.OtherLoad()
+    idle.wait()
+    assert idle.waited is None
+
+
+def test_a_busy_core_is_seen() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
+        try:
+            assert wait_for("a busy core", lambda: other_load.busy_cores(0.2) > other_load.QUIET_CORES)
+        finally:
+            spinning.kill()
 
 
 def _always(seconds: float) -> Callable[[int], float]:
