@@ -128,7 +128,8 @@ class TaskView:
     """A task and how far it is.
 
     ``trials`` counts finished ones (not the baseline), ``failed`` among them. ``baseline_secs`` and ``best_secs`` come
-    from the certificate, before there is one from the ledger; ``record_id`` is the certified trial.
+    from the certificate, before there is one from the ledger; ``record_id`` is the certified trial, and ``interval``
+    that of the certificate's speedup.
     """
 
     id: str
@@ -151,6 +152,7 @@ class TaskView:
     baseline_secs: float | None
     best_secs: float | None
     library: LibraryTime | None
+    interval: SpeedupInterval | None
 
     @property
     def certified(self) -> bool:

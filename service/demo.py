@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loopwright import Client, Job
+from loopwright.results.units import ratio
 from service.process.exit_status import explained, leave
 from service.process.supervisor import ServeError, Supervisor
 from service.settings import ensure_token, read_settings
@@ -89,7 +90,7 @@ def _table(job: Job) -> Table:
             task.name,
             _micros(task.baseline_us),
             _micros(task.best_us),
-            "-" if task.speedup is None else f"{task.speedup:.2f}x",
+            ratio(task.speedup, task.interval),
             "certified" if task.certified else f"no: {task.error or job.state}",
         )
     return table

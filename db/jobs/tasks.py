@@ -14,6 +14,7 @@ from db.events import task_event
 from db.leases import own_task
 from db.models import Certificate, Job, Task
 from db.results.certificates import library_time
+from db.results.evidence import interval_of
 from db.views import TaskView
 from loopwright.codegen.kinds import FINISHED_TASK, AnsweredFrom, FailureKind, JobState, TaskState
 
@@ -40,11 +41,15 @@ def _view(task: Task, certificate: Certificate | None) -> TaskView:
         baseline_secs=certificate.baseline_median if certificate else task.baseline_secs,
         best_secs=certificate.best_median if certificate else task.best_secs,
         library=library_time(certificate) if certificate else None,
+        interval=interval_of(certificate.document) if certificate else None,
     )
 
 
-_ANSWER = load_only(Certificate.trial_id, Certificate.baseline_median, Certificate.best_median, Certificate.library)
-"""What `_view` needs of a certificate: the samples beside it take longer to decode than all the rest."""
+_ANSWER = load_only(
+    *(Certificate.trial_id, Certificate.baseline_median, Certificate.best_median),
+    *(Certificate.library, Certificate.document),
+)
+"""What `_view` needs of a certificate: the samples beside it would be decoded twice."""
 
 
 class Tasks:

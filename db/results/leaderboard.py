@@ -13,6 +13,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.engine.connections import Sessions
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
+from db.results.evidence import interval_of
+from db.views import SpeedupInterval
 from loopwright.codegen.kinds import Values
 from tuner.types import TensorInfo
 
@@ -60,6 +62,7 @@ class LeaderboardRow:
     baseline_median: float
     best_median: float
     speedup: float
+    interval: SpeedupInterval
     spread: float
     peak_share: float | None
     is_baseline: bool
@@ -120,7 +123,7 @@ def _rows(session: Session, query: LeaderboardQuery, offset: int, limit: int) ->
     keys = _keys(query, offset, limit).subquery()
     wanted = (
         select(Best, Workload.args, Target.json, DeviceClass.model, Trial.id, Trial.trace_json.is_(None))
-        .add_columns(Certificate.regressed_at.is_not(None), Job.id, Job.name)
+        .add_columns(Certificate.regressed_at.is_not(None), Certificate.document, Job.id, Job.name)
         .join(keys, (keys.c.workload_hash == Best.workload_hash) & (keys.c.device_class_id == Best.device_class_id))
         .join(Workload, Workload.hash == Best.workload_hash)
         .join(DeviceClass, DeviceClass.id == Best.device_class_id)
@@ -142,6 +145,7 @@ def _row(
     trial_id: str,
     is_baseline: bool,
     regressed: bool,
+    document: str,
     job_id: str | None,
     job_name: str | None,
 ) -> LeaderboardRow:
@@ -156,6 +160,7 @@ def _row(
         baseline_median=best.baseline_median,
         best_median=best.best_median,
         speedup=best.speedup,
+        interval=interval_of(document),
         spread=best.spread,
         peak_share=best.peak_share,
         is_baseline=is_baseline,

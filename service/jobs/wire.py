@@ -20,7 +20,7 @@ from db.views import (
 )
 from loopwright import schemas
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
-from service.records.wire import library
+from service.records.wire import interval, library
 from service.units import micros
 from tuner.budget import Budget
 
@@ -102,6 +102,7 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
         baseline_us=micros(view.baseline_secs),
         best_us=micros(view.best_secs),
         speedup=view.speedup,
+        interval=interval(view.interval),
         certified=view.certified,
         answered_from=view.answered_from,
         record_id=view.record_id,

@@ -16,6 +16,7 @@ from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Ctx
 from service.problems import file_response
+from service.records.wire import interval
 from service.units import micros
 
 router = APIRouter(tags=["overview"], route_class=ParsedRoute)
@@ -110,6 +111,7 @@ def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
         best_us=micros(row.best_median),
         spread=row.spread,
         speedup=row.speedup,
+        interval=interval(row.interval),
         is_baseline=row.is_baseline,
         peak_share=row.peak_share,
         created_at=row.created_at,
@@ -125,6 +127,7 @@ _SPELLED: dict[str, Any] = {
     "args": lambda row: " ".join(f"{info.dtype}[{'x'.join(map(str, info.shape))}]" for info in row.args),
     "target": lambda row: json.dumps(row.target, sort_keys=True),
     "created_at": lambda row: row.created_at.isoformat(),
+    "interval": lambda row: f"{row.interval.low} {'' if row.interval.high is None else row.interval.high}",
 }
 """Columns that are not written as they are."""
 _ROWS_A_CHUNK = 500

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from db.results.signing_keys import SigningKeyView
-from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView
+from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView, SpeedupInterval
 from loopwright import schemas
 from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.rule import applied_rule
@@ -23,6 +23,10 @@ def library(time: LibraryTime | None) -> schemas.Library | None:
     if time is None:
         return None
     return schemas.Library(name=time.name, us=micros(statistics.median(time.run_secs)), run_secs=list(time.run_secs))
+
+
+def interval(of: SpeedupInterval | None) -> schemas.Range | None:
+    return None if of is None else schemas.Range(value=of.value, low=of.low, high=of.high)
 
 
 def device_state(state: DeviceState | None) -> schemas.DeviceState | None:
@@ -55,7 +59,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         baseline_us=micros(view.baseline_median),
         best_us=micros(view.best_median),
         speedup=view.speedup,
-        interval=schemas.Range(value=view.interval.value, low=view.interval.low, high=view.interval.high),
+        interval=interval(view.interval),
         grade=view.interval.grade,
         contenders=evidence.contenders,
         rejected=[

@@ -14,6 +14,7 @@ from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.wire import peaks
+from service.records.wire import interval
 from service.units import micros
 from service.workloads.ranks import spearman
 
@@ -56,6 +57,7 @@ def _point(entry: HistoryEntry) -> schemas.HistoryPoint:
         baseline_us=micros(certificate.baseline_median),
         best_us=micros(certificate.best_median),
         speedup=certificate.speedup,
+        interval=interval(certificate.interval),
         spread=certificate.value.spread,
         is_baseline=entry.is_baseline,
         is_best=entry.is_best,

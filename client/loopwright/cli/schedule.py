@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from loopwright import schemas
 from loopwright.cli.options import (
     ExactMath,
     Extents,
@@ -154,7 +155,8 @@ def _report(client: Client) -> dict[str, Any]:
 
 def _say(report: dict[str, Any], output: Path | None, error: bool = False) -> None:
     for function in report["functions"]:
-        gain = f", {ratio(function['best']['speedup'])}" if function["best"] else ""
+        best = None if function["best"] is None else schemas.Best.model_validate(function["best"])
+        gain = "" if best is None else f", {ratio(best.speedup, best.certificate.interval)}"
         print_line(f"{function['name']}: {function['outcome']}{gain}", error)
     if output:
         print_line(f"written to {output}")

@@ -121,6 +121,6 @@ def _model_gain(job: schemas.Job) -> str:
 def _gain(task: schemas.Task) -> str:
     if task.best_us is None:
         return task.state
-    speedup = f" ({ratio(task.speedup)})" if task.speedup is not None else ""
+    speedup = f" ({ratio(task.speedup, task.interval)})" if task.speedup is not None else ""
     origin = ", from the database" if task.answered_from == "database" else ""
     return f"{latency(task.best_us)}{speedup}{', certified' if task.certified else ''}{origin}"

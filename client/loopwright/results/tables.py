@@ -134,7 +134,7 @@ def _task(task: schemas.Task) -> Row:
         "-" if task.model_share is None else f"{task.model_share:.1%}",
         latency(task.baseline_us),
         latency(task.best_us),
-        ratio(task.speedup),
+        ratio(task.speedup, task.interval),
         "certified" if task.certified else task.state,
         found_by.get(task.answered_from or "search", plural(task.trials, "trial")),
     )

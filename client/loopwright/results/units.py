@@ -34,13 +34,14 @@ def microseconds(text: str) -> float:
 
 
 def ratio(value: float | None, interval: Range | None = None) -> str:
-    """Return a speedup as text: ``2.73x``, ``18.0x``, ``140x``; ``-`` for None.
+    """Return a speedup as text: ``2.7x``, ``18x``, ``140x``; ``-`` for None.
 
-    With an interval, it has at most as many digits as the interval bears, and at least one: ``2.7x`` for 2.4 to 3.1.
+    It has two digits, as differences of some percent are noise. With an interval, it has as many as the interval bears,
+    at least one and at most three: ``2.73x`` for 2.72 to 2.74, ``3x`` for 2 to 5.
     """
     if value is None:
         return "-"
-    decimals = _decimals(value) if interval is None else min(_decimals(value), _borne(value, interval))
+    decimals = _decimals(10 * value) if interval is None else min(_decimals(value), _borne(value, interval))
     return f"{round(value, decimals):.{max(0, decimals)}f}x"
 
 
@@ -69,4 +70,5 @@ def _three_digits(value: float, unit: str) -> str:
 
 
 def _decimals(value: float) -> int:
+    """Return those of three digits."""
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2

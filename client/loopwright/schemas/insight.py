@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from loopwright.schemas.base import Wire
 from loopwright.schemas.fleet import Peaks
+from loopwright.schemas.gates import Range
 
 
 class HistoryPoint(Wire):
@@ -26,6 +27,8 @@ class HistoryPoint(Wire):
     """Latency of the best schedule, in microseconds."""
     speedup: float
     """``baseline_us / best_us``."""
+    interval: Range | None = None
+    """The speedup with its interval, as `Certificate.interval`; None from services before they gave intervals."""
     spread: float
     """Interquartile range of the race's samples of the best, divided by their median."""
     is_baseline: bool

@@ -12,7 +12,7 @@ from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Lane, Stage, TaskState, TrialState
 from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import Label, LabelWord, Wire
-from loopwright.schemas.gates import Gate
+from loopwright.schemas.gates import Gate, Range
 from loopwright.schemas.rechecks import RecheckFinished
 from loopwright.schemas.workloads import Best, Library, Tensor
 
@@ -131,6 +131,8 @@ class Task(Wire):
     """Best latency so far, in microseconds; None until one is measured."""
     speedup: float | None
     """``baseline_us / best_us``; None until both are known."""
+    interval: Range | None = None
+    """The speedup with its interval, as `Certificate.interval`; None until the task is certified."""
     certified: bool
     """Whether the best has a certificate."""
     answered_from: AnsweredFrom | None

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from loopwright.schemas.base import Wire
+from loopwright.schemas.gates import Range
 from loopwright.schemas.workloads import Tensor
 
 LeaderboardSort = Literal["name", "op", "baseline", "best", "speedup", "peak", "created"]
@@ -36,6 +37,8 @@ class LeaderboardRow(Wire):
     """Interquartile range of the race's samples of the best, divided by their median."""
     speedup: float
     """``baseline_us / best_us``."""
+    interval: Range | None = None
+    """The speedup with its interval, as `Certificate.interval`; None from services before they gave intervals."""
     is_baseline: bool
     """Whether the unscheduled program is the best."""
     peak_share: float | None

@@ -48,6 +48,10 @@ def test_a_row_of_the_leaderboard(api: Api, job: dict[str, Any]) -> None:
     assert (row["job_id"], row["job_name"], row["record_id"]) == (job["id"], "a product", task["record_id"])
     assert (row["baseline_us"], row["best_us"], row["speedup"]) == pytest.approx((1000, 100, 10))
     assert row["spread"] == 0.0
+    certificate = api.get(f"/records/{task['record_id']}")["certificate"]
+    (point,) = api.get(f"/workloads/{task['workload_hash']}/history")["items"]
+    assert row["interval"] == task["interval"] == point["interval"] == certificate["interval"]
+    assert certificate["interval"]["value"] == pytest.approx(10)
     # 3 x 32 x 64 x 64 operations in 100 microseconds, of 4e9 a second.
     assert row["peak_share"] == pytest.approx(3 * 32 * 64 * 64 / 1e-4 / 4e9)
     assert (row["device_class"], row["device_model"]) == (MACHINE.id, MACHINE.model)
@@ -86,6 +90,7 @@ def test_the_leaderboard_as_a_file(api: Api) -> None:
     (shown,) = api.get("/leaderboard")["items"]
     assert row["args"] == "float32[32x64] float32[64x64] float32[32x64]"
     assert float(row["best_us"]) == shown["best_us"]
+    assert [float(end) for end in row["interval"].split()] == [shown["interval"][end] for end in ("low", "high")]
     assert set(row) == set(shown)
     nothing = api.http.get("/api/v1/leaderboard.csv", params={"op": "none"}, headers=api.headers)
     assert nothing.text.splitlines() == answer.text.splitlines()[:1]

@@ -88,7 +88,7 @@ def test_wait_draws_and_ends_with_the_job(service: FakeService, job: loopwright.
     assert job.wait(console=Console(file=output, force_terminal=True, width=120)) is job
     assert job.state == "succeeded"
     assert "succeeded, 1 failed" in output.getvalue()
-    assert "10.0 µs (10.0x), certified" in output.getvalue()
+    assert "10.0 µs (10x), certified" in output.getvalue()
 
 
 def test_wait_without_progress_draws_nothing(

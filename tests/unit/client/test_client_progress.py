@@ -50,4 +50,4 @@ def test_a_running_job_counts_towards_its_budget() -> None:
 def test_an_answer_from_the_database_is_no_empty_bar(task: dict[str, object]) -> None:
     text = shown("succeeded", 0, 64, [task])
     assert "0/64" not in text
-    assert "45.0 µs (2.00x), certified, from the database" in text
+    assert "45.0 µs (2.0x), certified, from the database" in text

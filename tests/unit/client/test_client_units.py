@@ -27,8 +27,11 @@ def test_a_latency_has_three_digits_and_the_unit_that_suits(us: float | None, sa
     assert latency(us) == said
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "-"), (1, "1.00x"), (18.03, "18.0x"), (140.2, "140x")])
-def test_a_ratio_loses_the_decimals_that_say_nothing(value: float | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(None, "-"), (0.98, "0.98x"), (1, "1.0x"), (2.73, "2.7x"), (18.03, "18x"), (147.2, "147x")],
+)
+def test_a_ratio_without_an_interval_has_two_digits(value: float | None, said: str) -> None:
     assert ratio(value) == said
 
 

@@ -109,7 +109,7 @@ export const columns: Columns<LeaderboardRow> = [
           baseline
         </Tag>
       ) : (
-        <strong>{formatSpeedup(best.speedup)}</strong>
+        <strong>{formatSpeedup(best.speedup, best.interval)}</strong>
       ),
   },
   {

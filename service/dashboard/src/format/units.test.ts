@@ -50,11 +50,11 @@ it("ticks carry no idle decimals", () => {
   ]);
 });
 
-it("speedups lose decimals as they grow", () => {
+it("a speedup without an interval has two digits", () => {
   expect([0.98, 2.734, 12.61, 340.2, null].map((each) => formatSpeedup(each))).toEqual([
     "0.98×",
-    "2.73×",
-    "12.6×",
+    "2.7×",
+    "13×",
     "340×",
     "–",
   ]);

@@ -26,13 +26,15 @@ export interface Ends {
 }
 
 /**
- * A ratio such as 2.73×; a large one loses its decimals. With an interval, it has at most as many digits as the interval
- * bears, and at least one: 2.7× for 2.4 to 3.1.
+ * A ratio such as 2.7× or 18×, of two digits, as differences of some percent are noise. With an interval, it has as many
+ * as the interval bears, at least one and at most three: 2.73× for 2.72 to 2.74, 3× for 2 to 5.
  */
 export function formatSpeedup(speedup: number | null | undefined, interval?: Ends | null): string {
   if (speedup === null || speedup === undefined || !Number.isFinite(speedup)) return NO_VALUE;
-  const plain = speedup >= 99.95 ? 0 : speedup >= 9.995 ? 1 : 2;
-  const decimals = interval ? Math.min(plain, decimalsBorne(speedup, interval, plain)) : plain;
+  const most = ofThreeDigits(speedup);
+  const decimals = interval
+    ? Math.min(most, decimalsBorne(speedup, interval, most))
+    : ofThreeDigits(10 * speedup);
   if (decimals >= 0) return `${speedup.toFixed(decimals)}×`;
   const unit = 10 ** -decimals;
   return `${Math.round(speedup / unit) * unit}×`;
@@ -42,6 +44,11 @@ export function formatSpeedup(speedup: number | null | undefined, interval?: End
 export function formatSpeedupInterval(interval: Ends): string {
   const low = formatSpeedup(interval.low, interval);
   return interval.high === null ? `over ${low}` : `${low} to ${formatSpeedup(interval.high, interval)}`;
+}
+
+/** The decimals of a number of three digits. */
+function ofThreeDigits(value: number): number {
+  return value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
 }
 
 /** The decimals of which the last is as large as half of the interval, or those of the first digit. */

@@ -32,7 +32,7 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
   const summary =
     curve.measured.length === 0
       ? `No trial of ${task.name} has been measured.`
-      : `${task.name}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
+      : `${task.name}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup, task.interval)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
 
   return (
     <Panel

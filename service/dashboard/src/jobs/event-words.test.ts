@@ -23,7 +23,7 @@ it("an event of a job says its state and its error", () => {
 it("an event of a task says its best once it is certified", () => {
   expect(taskWords({})).toBe("Task dense is running.");
   expect(taskWords({ state: "succeeded", best_us: 12, speedup: 2, certified: true })).toBe(
-    "Task dense is succeeded; best 12.0\u00a0µs, 2.00×, certified.",
+    "Task dense is succeeded; best 12.0\u00a0µs, 2.0×, certified.",
   );
 });
 

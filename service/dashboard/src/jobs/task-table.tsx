@@ -120,7 +120,7 @@ const columns: Columns<Task> = [
     header: "Speedup",
     sortUndefined: "last",
     meta: { numeric: true },
-    cell: ({ row }) => <strong>{formatSpeedup(row.original.speedup)}</strong>,
+    cell: ({ row }) => <strong>{formatSpeedup(row.original.speedup, row.original.interval)}</strong>,
   },
   {
     accessorKey: "certified",

@@ -93,5 +93,5 @@ function className({ target, device_model }: HistoryPoint): string {
 function inWords(point: HistoryPoint, of: string): string {
   const us = of === "best" ? point.best_us : point.baseline_us;
   const job = point.job_name ?? point.job_id ?? "imported";
-  return `${of} ${formatLatency(us)} (${formatSpeedup(point.speedup)}), ${job}, ${formatAbsolute(new Date(point.created_at))}`;
+  return `${of} ${formatLatency(us)} (${formatSpeedup(point.speedup, point.interval)}), ${job}, ${formatAbsolute(new Date(point.created_at))}`;
 }

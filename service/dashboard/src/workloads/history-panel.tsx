@@ -60,7 +60,7 @@ const columns: Columns<HistoryPoint> = [
     meta: { numeric: true },
     cell: ({ row: { original: point } }) => (
       <>
-        {formatSpeedup(point.speedup)} {point.is_best && <Tag tone="good">best</Tag>}
+        {formatSpeedup(point.speedup, point.interval)} {point.is_best && <Tag tone="good">best</Tag>}
       </>
     ),
   },
