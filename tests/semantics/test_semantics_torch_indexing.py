@@ -129,6 +129,23 @@ def test_windows_agree() -> None:
     )
 
 
+def test_sums_over_windows_are_divided_by_any_number() -> None:
+    volume = torch.randn(1, 2, 7, 5, 7)
+    assert_agree(
+        {
+            "volume": lambda x: (
+                functional.avg_pool3d(x, (6, 3, 4), (2, 3, 2), (3, 1, 0), divisor_override=2),
+                functional.avg_pool3d(x, 2, divisor_override=-3),
+            ),
+        },
+        (volume,),
+        atol=1e-5,
+    )
+    # As PyTorch does, towards zero.
+    whole = torch.arange(-40, 41).reshape(1, 1, 9, 9)
+    assert_agree({"integers": lambda x: functional.avg_pool2d(x, 2, divisor_override=7)}, (whole,))
+
+
 def test_tensors_without_elements_agree() -> None:
     assert_agree(
         {

@@ -6,6 +6,7 @@ weights are those that PyTorch's own operator has: it is called with the identit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -128,24 +129,37 @@ def _grid_sample(node: Node) -> Any:
     return node.cast(node.emit(result), node.dtype)
 
 
-def _average_pool(node: Node) -> Any:
-    divisor = node["divisor_override"]
-    if divisor is None:
-        return node.usual()
-    if node["ceil_mode"] or len(node["self"].ty.shape) != 4:
-        raise ValueError("has no translation for divisor_override with ceil_mode, or for an image without a batch")
-    size = [int(each) for each in node["kernel_size"]] * (1 if len(node["kernel_size"]) == 2 else 2)
-    strides = [int(each) for each in node["stride"]] or size
-    data = node.cast(node["self"], wide(node.dtype))
-    mean = relax.op.nn.avg_pool2d(data, size, strides, [int(each) for each in node["padding"]], count_include_pad=True)
-    factor = node.cast(size[0] * size[1] / divisor, wide(node.dtype))
-    return node.cast(node.emit(relax.op.multiply(node.emit(mean), factor)), node.dtype)
+def _average_pool(pool: Callable[..., Any], dims: int) -> Converter:
+    """Return the converter for so many spatial dimensions: TVM's ignores a divisor."""
+
+    def convert(node: Node) -> Any:
+        divisor = node["divisor_override"]
+        if divisor is None:
+            return node.usual()
+        if node["ceil_mode"] or len(node["self"].ty.shape) != dims + 2:
+            raise ValueError("has no translation for divisor_override with ceil_mode, or for an image without a batch")
+        size = [int(each) for each in node["kernel_size"]] * (1 if len(node["kernel_size"]) == dims else dims)
+        strides = [int(each) for each in node["stride"]] or size
+        is_float = "float" in node.dtype
+        inner = wide(node.dtype) if is_float else "float64"
+        padding = [int(each) for each in node["padding"]]
+        mean = pool(node.cast(node["self"], inner), size, strides, padding, count_include_pad=True)
+        if is_float:
+            factor = node.cast(math.prod(size) / divisor, inner)
+            return node.cast(node.emit(relax.op.multiply(node.emit(mean), factor)), node.dtype)
+        # Sums of integers are exact again once they are rounded, and PyTorch divides integers towards zero.
+        total = node.emit(relax.op.multiply(node.emit(mean), node.cast(float(math.prod(size)), inner)))
+        quotient = relax.op.divide(node.emit(relax.op.round(total)), node.cast(float(divisor), inner))
+        return node.cast(node.emit(relax.op.trunc(node.emit(quotient))), node.dtype)
+
+    return convert
 
 
 CONVERTERS: dict[str, Converter] = {
     "_upsample_bicubic2d_aa.default": _with_antialias(_aten._upsample_bicubic2d_aa),
     "_upsample_bilinear2d_aa.default": _with_antialias(_aten._upsample_bilinear2d_aa),
-    "avg_pool2d.default": _average_pool,
+    "avg_pool2d.default": _average_pool(relax.op.nn.avg_pool2d, 2),
+    "avg_pool3d.default": _average_pool(relax.op.nn.avg_pool3d, 3),
     "grid_sampler_2d.default": _grid_sample,
     "upsample_bilinear2d.vec": _bilinear,
     "upsample_nearest2d.vec": _nearest,
