@@ -130,6 +130,7 @@ TASK = TaskView(
     baseline_secs=1.0,
     best_secs=0.5,
     library=LibraryTime("NumPy", (0.75, 0.25, 0.5)),
+    interval=None,
 )
 LATER = NOW + timedelta(seconds=10)
 
