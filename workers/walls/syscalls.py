@@ -48,7 +48,7 @@ _TIME = (
 )
 _ALLOWED = (*_MEMORY, *_FILES, *_ITSELF, *_TIME)
 _OF_PROGRAMS = ("fork", "vfork", "execve", "execveat", "kill", "tgkill", "setpgid", "setsid")
-"""They signal their own processes, as all processes of a builder are; Landlock keeps those outside from signals."""
+"""They signal their own processes. Those outside are kept from it by namespaces, and by Landlock since Linux 6.12."""
 _OF_SOCKETS = (
     *("sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg", "shutdown"),
     *("getsockname", "getpeername", "getsockopt", "setsockopt"),
