@@ -39,6 +39,8 @@ OWN_SERVICES = (
     "tests/acceptance/test_acceptance_chaos_matrix.py",
     "tests/browser/test_browser_leaderboard.py",
 )
+SPREAD = "tests/semantics/test_semantics_torch_sweep.py"
+"""Its tests share nothing and take an hour together: each process takes the next one."""
 
 # A test says what is right, not how fast: the process may wait while others have the cores.
 hypothesis.settings.register_profile("without a deadline", deadline=None)
@@ -157,8 +159,10 @@ class Groups(LoadScopeScheduling):
 
 
 def group(nodeid: str) -> str:
-    """Return "service", or "cluster" where tests share a Ray cluster, or the path of the folder or of the module."""
+    """Return "service", or "cluster" where tests share a Ray cluster, or a folder, a module or a test of its own."""
     path = nodeid.split("::")[0]
+    if path == SPREAD:
+        return nodeid
     if path in OWN_SERVICES:
         return path
     if REAL.search(nodeid):

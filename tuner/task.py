@@ -25,6 +25,9 @@ from tuner.workload import make_workload
 
 _FINDINGS = 3
 """Accesses that a message names."""
+_COPYING = (tvm.tirx.ForKind.UNROLLED, tvm.tirx.ForKind.VECTORIZED)
+_MOST_COPIES = 2**14
+"""Of a statement, by loops that are unrolled or vectorized: LLVM takes 2.5 s for as many. Not tuned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +154,19 @@ def unschedulable(func: tvm.tirx.PrimFunc, relax_symbols: Collection[str] = ()) 
         return "it has no block with axes (T.sblock with T.axis)"
     if any("opaque" in str(key) for block in blocks for key in block.annotations):
         return "its blocks are opaque to scheduling"
+    if (copies := _copies(func.body)) > _MOST_COPIES:
+        return f"its loops ask for {copies:,} copies of a statement; unroll and vectorize {_MOST_COPIES:,} at most"
     return None
+
+
+def _copies(stmt: tvm.tirx.Stmt) -> int:
+    """Return how many copies of a statement the loops in another one ask for, at most: 1 where none is copied."""
+    found = [1]
+
+    def visit(loop: tvm.tirx.For) -> tvm_ffi.WalkResult:
+        copied = loop.kind in _COPYING and isinstance(loop.extent, tvm.tirx.IntImm)
+        found.append((int(loop.extent) if copied else 1) * _copies(loop.body))
+        return tvm_ffi.WalkResult.SKIP
+
+    tvm_ffi.structural_walk(stmt, (tvm.tirx.For, visit), order="pre")
+    return max(found)

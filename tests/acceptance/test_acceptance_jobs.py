@@ -36,6 +36,7 @@ def test_equal_jobs_at_once_search_once(service: Service) -> None:
     assert answered[0]["tasks"][0]["record_id"] == searched[0]["tasks"][0]["record_id"]
 
 
+@pytest.mark.whole
 def test_a_service_that_was_stopped_goes_on_after_a_start(service: Service) -> None:
     """The service ends as a whole, leaves no process behind, and a new one goes on; no attempt is used."""
     job_id = service.submit(product(128, 96), trials=24)

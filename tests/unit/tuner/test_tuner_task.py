@@ -111,6 +111,27 @@ def no_block(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
         assert word in note
 
 
+@pytest.mark.parametrize(("rows", "columns", "is_tuned"), [(128, 128, True), (128, 129, False), (2, 2**40, False)])
+def test_a_function_that_asks_for_too_many_copies_of_a_statement_is_left_alone(
+    rows: int, columns: int, is_tuned: bool
+) -> None:
+    """LLVM would take minutes for them, or all memory."""
+    copied = tvm.script.from_source(f"""
+@T.prim_func(s_tir=True)
+def copied(A: T.Buffer(({rows}, 4), "float32"), B: T.Buffer(({rows}, 4), "float32")):
+    for k in range(1000):
+        for i in T.unroll({rows}):
+            for j in T.vectorized(T.int64({columns})):
+                with T.sblock("B"):
+                    vi = T.axis.spatial({rows}, i)
+                    vj = T.axis.spatial(T.int64(4), j % T.int64(4))
+                    B[vi, vj] = A[vi, vj]
+""")
+    found = extract_tasks(_module(add_one(), copied), LLVM)
+    assert [task.workload.name for task in found.tasks] == (["f0", "f1"] if is_tuned else ["f0"])
+    assert [f"{rows * columns:,}" in note for note in found.notes] == ([] if is_tuned else [True])
+
+
 def test_nothing_to_schedule_is_an_error_that_says_why() -> None:
     no_block = tvm.script.from_source("""
 @T.prim_func(s_tir=True)
