@@ -35,6 +35,7 @@ PACKAGES = {
         "scale": "scale",
         "load": "load",
         "gates": "gates",
+        "certificates": "certificates",
     }.items()
 }
 """They are imported by name because each needs much that others do not. Each has a module ``run``:

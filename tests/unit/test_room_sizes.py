@@ -29,10 +29,11 @@ CEILINGS = {
     "docs": 600,
     "deploy": 400,
     "examples": 900,
-    "benchmarks": 7_600,
+    # Repeated certificates, beyond the aim of 7,500.
+    "benchmarks": 7_850,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
-    # marks of the whole. All system calls at each level. Fair places.
-    "tests": 48_800,
+    # marks of the whole. All system calls at each level. Fair places. Copies of a statement.
+    "tests": 48_900,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import statistics
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,7 +19,7 @@ from loopwright.codegen.arrays import DRAWS, Array
 from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.kinds import Grade, Stage
 from tuner.ports import Raced
-from tuner.races.grade import graded
+from tuner.races.grade import SITTING, graded
 from tuner.types import Failure, LibraryTime
 from workers.clock import Clock
 from workers.device import gpu_library, library
@@ -50,6 +51,8 @@ FAR_SLOWER = 2.0
 would take longer than `RACE_SECONDS`. Not tuned."""
 REPEATS = 2
 """Times that all rounds are taken once more while the speedup is not clean (see `tuner.races.grade`). Not tuned."""
+PAUSE_SECONDS = 0.2
+"""Before each `SITTING` rounds of a repetition: a machine that others use changes within seconds. Not tuned."""
 BEAT_SECONDS = 1.0
 """A round that takes longer restarts the deadline; in a shorter one the frame would disturb the timings. Not tuned."""
 
@@ -174,7 +177,7 @@ def interleaved(
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
     ``library`` goes on after the heats, however fast it is. If the speedup over the baseline is not clean then, those
-    that are left run in as many rounds again, after a ``rest``, up to `REPEATS` times.
+    that are left run in as many rounds again, after a ``rest`` and with pauses, up to `REPEATS` times.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -211,7 +214,9 @@ def interleaved(
         if _is_clear(samples, [i for i in racing if i != library]):
             break
         rest()
-        yield from run(racing, rounds)
+        for done in range(0, rounds, SITTING):
+            time.sleep(PAUSE_SECONDS)
+            yield from run(racing, min(SITTING, rounds - done))
     return samples
 
 

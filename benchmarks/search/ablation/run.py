@@ -77,18 +77,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=8, help="of each workload")
     parser.add_argument("--trials", type=int, default=40, help="of each run")
     parser.add_argument("--warm", action="store_true", help="what a warm search gets of the database, instead")
+    parser.add_argument(
+        "--arms", nargs="+", choices=[*COLD, *WARM], metavar="ARM", help="of further seeds (default: all)"
+    )
 
 
 def run(options: argparse.Namespace, raw: Raw) -> None:
     until = time.monotonic() + 60 * options.minutes
-    arms = WARM if options.warm else COLD
+    every = WARM if options.warm else COLD
+    arms = {name: arm for name, arm in every.items() if name in (options.arms or every)}
     if options.warm:
         teach()
     with offered() as offer:
         key = f"{this_code()}-{options.trials}-{'warm' if options.warm else 'cold'}"
         machine = this_machine(offer.device_class.model)
         described = {"trials": options.trials, "warm": options.warm, "machine": machine}
-        mechanisms = {name: arm.description for name, arm in arms.items()}
+        mechanisms = {name: arm.description for name, arm in every.items()}
         raw.append({"kind": "plan", "key": key, **described, "mechanisms": mechanisms})
         with closing(Bench(offer, raw, key, machine, options.trials)) as bench:
             for seed in range(options.seeds):

@@ -13,7 +13,8 @@ from benchmarks.spread import interval
 
 MIN_QUALITY = 0.98
 MAX_TIME = 1.05
-"""Requirements on the geometric means: less is a regression."""
+MIN_RATE = 0.9
+"""Requirements on the geometric means: what misses one is a regression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,22 @@ class Pair:
         """The new time to the goal over the base's: above 1, the new code needs longer."""
         return self.new.seconds_to(self.goal) / self.base.seconds_to(self.goal)
 
+    @property
+    def rate(self) -> float:
+        """The new side's trials a second over the base's."""
+        return (self.new.trials / self.new.seconds) / (self.base.trials / self.base.seconds)
+
 
 def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
     (plan,) = (line for line in lines if line["kind"] == "plan")
     pairs = [Pair(cell.curves["base"], cell.curves["new"]) for cell in cells(lines)]
     quality, time = interval([pair.quality for pair in pairs]), interval([pair.time for pair in pairs])
+    rate = interval([pair.rate for pair in pairs])
     what = f"time to {NEAR:.0%} of the base's final quality"
     summary = [
         ("final quality, new against base", f"at least {MIN_QUALITY}", quality, _verdict(quality.mean >= MIN_QUALITY)),
         (what, f"at most {MAX_TIME}", time, _verdict(time.mean <= MAX_TIME)),
+        ("trials a second, new against base", f"at least {MIN_RATE}", rate, _verdict(rate.mean >= MIN_RATE)),
     ]
     return {
         "base": plan["base"][:12],

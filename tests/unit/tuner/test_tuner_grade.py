@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from loopwright.codegen.kinds import Grade
 from tuner.races.grade import graded
+from tuner.races.sequential import Estimate
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,20 @@ def test_a_grade_says_how_sure_a_speedup_is(baseline: list[float], best: list[fl
 def test_a_single_round_has_no_upper_end() -> None:
     interval, _ = graded([2.0], [1.0])
     assert (interval.low, interval.high) == (0.0, math.inf)
+
+
+@pytest.mark.parametrize("state", [0.0, 0.1, 0.5], ids=["independent", "somewhat", "mostly the machine's"])
+def test_most_intervals_contain_the_ratio_of_another_race(state: float) -> None:
+    """``state``: how much rounds differ by what three of them share."""
+    generator = np.random.default_rng(0)
+
+    def race() -> Estimate:
+        baseline = 2.0 * generator.lognormal(0, 0.1, 45) * np.repeat(generator.lognormal(0, state, 15), 3)
+        return graded(baseline.tolist(), generator.lognormal(0, 0.1, 45).tolist())[0]
+
+    races = [race() for _ in range(400)]
+    inside = sum(one.low <= other.value <= one.high for one, other in pairwise(races))
+    assert inside >= 0.92 * 399
 
 
 def test_most_intervals_contain_the_true_ratio() -> None:

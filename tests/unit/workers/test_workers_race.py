@@ -18,11 +18,11 @@ from loopwright.codegen.math_mode import MathMode
 from tests.support import workloads
 from tests.support.waiting import wait_for
 from tuner.ports import Raced
-from tuner.races.grade import graded
+from tuner.races.grade import SITTING, graded
 from tuner.types import Failure, LibraryTime, Waited, Workload
 from workers.clock import Clock
 from workers.device import build, gpu_library, other_load
-from workers.device.race import REPEATS, ROUNDS, interleaved, run_race
+from workers.device.race import PAUSE_SECONDS, REPEATS, ROUNDS, interleaved, run_race
 from workers.device.yardstick import Yardstick
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
 
@@ -111,14 +111,17 @@ def test_a_slow_library_goes_on_after_the_heats(monkeypatch: pytest.MonkeyPatch)
     assert {position: len(each) for position, each in samples.items()} == {0: ROUNDS, 1: ROUNDS, 2: 3, 3: ROUNDS}
 
 
-def test_a_noisy_race_is_taken_again_after_a_rest() -> None:
+def test_a_noisy_race_is_taken_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of the first rounds: as from another process that ends."""
+    pauses: list[float] = []
+    monkeypatch.setattr("workers.device.race.time.sleep", pauses.append)
     noisy = itertools.chain((0.002 * factor for factor in [1.0, 2.5] * ROUNDS), itertools.repeat(0.002))
     rests: list[int] = []
     runs = {0: lambda _: next(noisy), 1: _always(0.001)}
     samples = returned(interleaved(runs, 3, rest=lambda: rests.append(1)))
     assert [len(each) for each in samples.values()] == [3 * ROUNDS] * 2
     assert len(rests) == REPEATS
+    assert pauses == [PAUSE_SECONDS] * (REPEATS * ROUNDS // SITTING)
     (before, _), (after, _) = (graded(samples[0][:count], samples[1][:count]) for count in (ROUNDS, 3 * ROUNDS))
     assert after.high - after.low < before.high - before.low
 
