@@ -11,8 +11,7 @@ Numbers in brackets are equations of Rasmussen and Williams, Gaussian Processes 
     K      [n, n]   k(x, x) + noise I, with lower Cholesky factor L
     alpha  [n]      K⁻¹ y
 
-    mean(z)     = k(z, x) alpha                    (2.25)
-    variance(z) = 1 - |L⁻¹ k(x, z)|²               (2.26)
+    mean(z) = k(z, x) alpha                        (2.25)
 
 The length scale is the one with the largest log marginal likelihood (2.30) among a few. Scales of each column's own,
 fitted by an optimiser, showed no gain (docs/benchmarks/ablation.md).
@@ -42,22 +41,19 @@ class GaussianProcess:
         fits = {length: _Fit(inputs, standard, length, config.noise) for length in config.length_scales}
         self._length, self._fit = max(fits.items(), key=lambda item: item[1].log_likelihood)
 
-    def predict(self, inputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the posterior mean [m] and standard deviation [m], without noise, at inputs [m, d]."""
-        cross = _matern(inputs, self._x, self._length)
-        explained = (solve_triangular(self._fit.cholesky, cross.T, lower=True) ** 2).sum(axis=0)
-        deviations = np.sqrt(np.maximum(1.0 - explained, 0.0))
-        return cross @ self._fit.alpha * self._deviation + self._mean, deviations * self._deviation
+    def predict(self, inputs: FloatArray) -> FloatArray:
+        """Return the posterior mean [m] at inputs [m, d]."""
+        return _matern(inputs, self._x, self._length) @ self._fit.alpha * self._deviation + self._mean
 
 
 class _Fit:
-    """L, alpha and the log marginal likelihood (2.30), up to a constant, of one length scale."""
+    """Alpha and the log marginal likelihood (2.30), up to a constant, of one length scale."""
 
     def __init__(self, x: FloatArray, y: FloatArray, length: float, noise: float) -> None:
-        self.cholesky = np.linalg.cholesky(_matern(x, x, length) + noise * np.eye(len(x)))
-        halfway = solve_triangular(self.cholesky, y, lower=True)
-        self.alpha = solve_triangular(self.cholesky, halfway, lower=True, trans="T")
-        self.log_likelihood = -0.5 * float(halfway @ halfway) - float(np.log(np.diag(self.cholesky)).sum())
+        cholesky = np.linalg.cholesky(_matern(x, x, length) + noise * np.eye(len(x)))
+        halfway = solve_triangular(cholesky, y, lower=True)
+        self.alpha = solve_triangular(cholesky, halfway, lower=True, trans="T")
+        self.log_likelihood = -0.5 * float(halfway @ halfway) - float(np.log(np.diag(cholesky)).sum())
 
 
 def _matern(a: FloatArray, b: FloatArray, length: float) -> FloatArray:

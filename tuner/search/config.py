@@ -60,9 +60,6 @@ class SearchConfig:
     program in a hundred."""
 
     # The surrogate.
-    beta: float = 1.0
-    """UCB coefficient: standard deviations added to the predicted mean. That it helps has not been shown: with 0, the
-    search took 1.26 times as long (0.94 to 1.70, docs/benchmarks/ablation.md)."""
     failure_factor: float = 2.0
     """A failed trial counts as this multiple of the slowest latency. Not tuned."""
     gp_warm_up: int = 8

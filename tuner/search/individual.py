@@ -23,7 +23,7 @@ class Individual:
     """``program`` is TVM's structural hash of the scheduled module, which is valid in this process only.
 
     ``parent`` is the hash of the measured candidate that the individual descends from, if any; ``predicted`` the
-    acquisition value with which the surrogate selected it.
+    value with which the surrogate selected it.
     """
 
     space: DesignSpace

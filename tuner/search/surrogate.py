@@ -53,16 +53,14 @@ class Surrogate:
         if self._process is None:
             self._model.fit()
 
-    def predict(self, encodings: Sequence[Encoding], beta: float) -> FloatArray:
-        """Return the acquisition value of each encoding by the Gaussian process, float64 [programs]; zeros without one.
+    def predict(self, encodings: Sequence[Encoding]) -> FloatArray:
+        """Return the negative log latency of each encoding by the Gaussian process, float64 [programs].
 
-        It is the upper confidence bound of the negative log latency, mean + beta x deviation (GP-UCB, Srinivas et al.,
-        ICML 2010): higher is faster.
+        Higher is faster. Without a process, they are zeros.
         """
         if self._process is None:
             return np.zeros(len(encodings))
-        mean, deviation = self._process.predict(self._vectorizer.transform(encodings))
-        return mean + beta * deviation
+        return self._process.predict(self._vectorizer.transform(encodings))
 
     def select_batch(self, individuals: Sequence[Individual], count: int) -> list[Individual]:
         """Return the ``count`` programs with the highest scores of the ranking, the best first, as ``predicted``."""

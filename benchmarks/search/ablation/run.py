@@ -57,7 +57,6 @@ class Arm:
 COLD = {
     REFERENCE: Arm("nothing"),
     "twin": Arm("nothing: whatever it differs by is noise of the benchmark"),
-    "beta": Arm("the UCB coefficient beta is 0", lambda c: replace(c, beta=0.0)),
     "surrogate": Arm(
         "no Gaussian process: the ranking selects from random programs", lambda c: replace(c, gp_warm_up=NEVER)
     ),

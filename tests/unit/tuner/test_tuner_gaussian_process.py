@@ -22,22 +22,13 @@ def fitted(inputs: np.ndarray, targets: np.ndarray, config: GaussianProcessConfi
 def test_a_smooth_function_is_predicted_between_its_measurements() -> None:
     rng = np.random.default_rng(0)
     seen, unseen = rng.uniform(-2, 2, (60, 2)), rng.uniform(-1.5, 1.5, (40, 2))
-    mean, _ = fitted(seen, smooth(seen)).predict(unseen)
+    mean = fitted(seen, smooth(seen)).predict(unseen)
     assert np.abs(mean - smooth(unseen)).max() < 0.15
 
 
 def test_far_from_all_measurements_the_prior_is_predicted() -> None:
     seen = np.random.default_rng(0).uniform(-1, 1, (40, 2))
-    mean, deviation = fitted(seen, smooth(seen)).predict(np.full((1, 2), 500.0))
-    assert mean == pytest.approx(smooth(seen).mean())
-    assert deviation == pytest.approx(smooth(seen).std())
-
-
-def test_the_deviation_grows_with_the_distance_from_the_measurements() -> None:
-    seen = np.random.default_rng(0).uniform(-1, 1, (40, 2))
-    away = np.column_stack([np.linspace(1.0, 9.0, 12), np.zeros(12)])
-    _, deviations = fitted(seen, smooth(seen)).predict(away)
-    assert (np.diff(deviations) > 0).all()
+    assert fitted(seen, smooth(seen)).predict(np.full((1, 2), 500.0)) == pytest.approx(smooth(seen).mean())
 
 
 @pytest.mark.parametrize("length", [1.0, 16.0])
@@ -47,30 +38,20 @@ def test_the_likeliest_length_scale_is_taken(length: float) -> None:
     seen, unseen = 2 * length * rng.uniform(-1, 1, (60, 2)), 2 * length * rng.uniform(-1, 1, (200, 2))
 
     def error(config: GaussianProcessConfig) -> float:
-        mean, _ = fitted(seen, smooth(seen / length), config).predict(unseen)
+        mean = fitted(seen, smooth(seen / length), config).predict(unseen)
         return float(np.abs(mean - smooth(unseen / length)).mean())
 
     others = [scale for scale in CONFIG.length_scales if not length / 2 <= scale <= 4 * length]
     assert error(CONFIG) < min(error(GaussianProcessConfig((scale,))) for scale in others)
 
 
-def test_errors_are_as_large_as_the_deviations() -> None:
-    """About two thirds of the errors are within a standard deviation, and nearly all within three."""
-    rng = np.random.default_rng(0)
-    seen, unseen = rng.uniform(-4, 4, (30, 2)), rng.uniform(-4, 4, (400, 2))
-    mean, deviations = fitted(seen, smooth(seen)).predict(unseen)
-    errors = np.abs(mean - smooth(unseen)) / deviations
-    assert (errors < 1).mean() > 0.5
-    assert (errors < 3).mean() > 0.95
-
-
 def test_noise_is_not_learned() -> None:
     rng = np.random.default_rng(0)
     seen = rng.uniform(-2, 2, (80, 2))
-    mean, _ = fitted(seen, smooth(seen) + 0.3 * rng.standard_normal(80)).predict(seen)
+    mean = fitted(seen, smooth(seen) + 0.3 * rng.standard_normal(80)).predict(seen)
     assert np.abs(mean - smooth(seen)).mean() < 0.2
 
 
 def test_equal_targets_and_equal_inputs_do_no_harm() -> None:
-    mean, _ = fitted(np.zeros((4, 3)), np.full(4, 7.0)).predict(np.ones((2, 3)))
+    mean = fitted(np.zeros((4, 3)), np.full(4, 7.0)).predict(np.ones((2, 3)))
     assert np.allclose(mean, 7.0)

@@ -109,12 +109,12 @@ def test_distances_include_unknown_features() -> None:
 def test_few_measurements_are_enough_for_an_order() -> None:
     surrogate, unseen = fitted(32), encodings()[32:]
     assert surrogate.experienced
-    assert agreement(surrogate.predict(unseen, 0.0), -np.array(latencies()[32:])) > 0.65
+    assert agreement(surrogate.predict(unseen), -np.array(latencies()[32:])) > 0.65
 
 
 def test_too_few_measurements_predict_nothing() -> None:
     assert not fitted(WARM_UP - 1).experienced
-    assert set(fitted(WARM_UP - 1).predict(encodings(), 1.0)) == {0.0}
+    assert set(fitted(WARM_UP - 1).predict(encodings())) == {0.0}
     assert fitted(WARM_UP).experienced
 
 
@@ -136,18 +136,10 @@ def test_until_the_process_is_ready_the_ranking_selects() -> None:
 
 def test_a_prediction_does_not_depend_on_the_other_programs() -> None:
     surrogate, unseen = fitted(32), encodings()[32:48]
-    together = surrogate.predict(unseen, 0.0)
-    alone = [float(surrogate.predict([one], 0.0)[0]) for one in unseen]
+    together = surrogate.predict(unseen)
+    alone = [float(surrogate.predict([one])[0]) for one in unseen]
     assert together == pytest.approx(alone)
-    assert len(surrogate.predict([], 0.0)) == 0
-
-
-def test_the_upper_confidence_bound_is_wide_far_from_all_measurements() -> None:
-    surrogate, known = fitted(32), encodings()[:32]
-    far = [{key: value + 50 for key, value in one.items()} for one in known]
-    widths = [surrogate.predict(programs, 1.0) - surrogate.predict(programs, 0.0) for programs in (known, far)]
-    assert widths[0].max() < widths[1].min()
-    assert (widths[0] >= 0).all()
+    assert len(surrogate.predict([])) == 0
 
 
 def _observed_with_failures() -> tuple[Surrogate, np.ndarray]:
@@ -162,7 +154,7 @@ def _observed_with_failures() -> tuple[Surrogate, np.ndarray]:
 
 def test_programs_like_those_that_failed_rank_below_those_like_the_measured() -> None:
     surrogate, failing = _observed_with_failures()
-    values = surrogate.predict(encodings()[60:], 0.0)
+    values = surrogate.predict(encodings()[60:])
     assert values[~failing].mean() > values[failing].mean() + 0.3
 
 
@@ -171,4 +163,4 @@ def test_failures_alone_do_no_harm() -> None:
     for individual in individuals()[:WARM_UP]:
         surrogate.observe(individual, None)
     surrogate.fit()
-    assert np.isfinite(surrogate.predict(encodings()[WARM_UP:], 0.0)).all()
+    assert np.isfinite(surrogate.predict(encodings()[WARM_UP:])).all()

@@ -31,7 +31,7 @@ class Evolution:
     def propose(self, population: Population, count: int) -> list[Individual]:
         vectors = list(self._candidates(population))
         encodings = [vector.encode() for vector, *_ in vectors]
-        values: list[float] = self.surrogate.predict(encodings, self.config.beta).tolist()
+        values: list[float] = self.surrogate.predict(encodings).tolist()
         selected: list[Individual] = []
         for index in heapq.nlargest(self.config.tries * count, range(len(vectors)), key=values.__getitem__):
             if len(selected) == count:
