@@ -80,6 +80,15 @@ class _Timed(SimulatedFleet):
         return replace(super()._outcome(request), spans=spans)
 
 
+class _Level(_Timed):
+    """All candidates are equally fast: no trial that ends after the search has stopped is better."""
+
+    def _outcome(self, request: MeasureRequest) -> Outcome:
+        outcome = super()._outcome(request)
+        assert isinstance(outcome, Measured)
+        return outcome if request.trace_json is None else replace(outcome, run_secs=(1e-3,))
+
+
 class _Ledger(MemoryLedger):
     """Calls ``after`` with the number of finished trials, once each is written."""
 
@@ -256,9 +265,14 @@ def test_a_search_stops_at_its_plateau() -> None:
     assert 16 <= len(_candidates(ledger)) < 200
     assert ledger.certificates[0].speedup > 1
 
-    fleet = _Timed(1.0)
+
+def test_a_job_that_is_resumed_at_its_plateau_searches_no_more() -> None:
+    request = replace(_within(BUILT_IN, max_trials=1000, until="plateau"), config=replace(CONFIG, plateau_window=16))
+    ledger, _ = _tune(request, _Level(1.0))
+    assert ledger.ended == "plateau"
+    fleet = _Level(1.0)
     tune(request, Searcher(request), fleet, ledger)
-    assert fleet.submitted == [], "a job that is resumed knows that it was at its plateau"
+    assert fleet.submitted == []
 
 
 def test_no_task_of_a_search_at_its_plateau_is_without_its_first_batch() -> None:

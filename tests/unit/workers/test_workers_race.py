@@ -89,6 +89,7 @@ def test_a_library_for_gpus_is_timed_in_all_rounds(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("workers.device.race.tvm_device", lambda device: tvm.cpu(0))
     monkeypatch.setattr(gpu_library, "yardstick", yardstick)
+    monkeypatch.setattr("workers.device.race.REPEATS", 0)
     answer = answer_of(product_race(math="tf32"), Device("cuda", 0))
     baseline = answer.contenders[0]
     assert isinstance(baseline, Raced)
@@ -98,6 +99,7 @@ def test_a_library_for_gpus_is_timed_in_all_rounds(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("options", [{"library": False}, {"yardsticks": False}], ids=str)
 def test_a_race_that_wants_no_library_asks_for_none(monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]) -> None:
     monkeypatch.setattr("workers.device.race.library.yardstick", lambda *arguments: pytest.fail("nobody wants it"))
+    monkeypatch.setattr("workers.device.race.REPEATS", 0)
     answer = answer_of(product_race(**options))
     assert answer.library is None
     assert all(isinstance(result, Raced) for result in answer.contenders)
