@@ -1,4 +1,4 @@
-"""What is certified, and when: twelve functions of less than 20 µs, and eighteen larger ones of TVM's benchmark set."""
+"""What is certified, and when: twelve tiny functions and eighteen larger ones, most of TVM's benchmark set."""
 
 from __future__ import annotations
 
