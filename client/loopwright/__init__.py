@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from loopwright.applying.exporting import export_library
     from loopwright.applying.report import ApplyReport
     from loopwright.client import Client
+    from loopwright.decoding.decoder import Decoder
+    from loopwright.decoding.programs import decoder_programs
     from loopwright.errors import (
         CheckFailed,
         Conflict,
@@ -54,6 +56,7 @@ _HOME = {
     "CheckResult": "jobs.check_result",
     "Client": "client",
     "Comparison": "results.comparison",
+    "Decoder": "decoding.decoder",
     "Job": "jobs.job",
     "JobEvent": "jobs.job",
     "JobGroup": "jobs.job_group",
@@ -61,6 +64,7 @@ _HOME = {
     "Portfolio": "shapes.plan",
     "SpaceDescription": "frontends.space_description",
     "StatefulModel": "stateful",
+    "decoder_programs": "decoding.programs",
     "explain": "frontends.space_description",
     "export_library": "applying.exporting",
     "load": "packaging.load",
@@ -79,6 +83,7 @@ __all__ = [
     "Comparison",
     "Conflict",
     "CouldNotReach",
+    "Decoder",
     "InvalidRequest",
     "Job",
     "JobEvent",
@@ -101,6 +106,7 @@ __all__ = [
     "WrongAnswer",
     "WrongCertificate",
     "__version__",
+    "decoder_programs",
     "explain",
     "export_library",
     "load",

@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 from loopwright import frontends, schemas
 from loopwright.applying.report import ApplyReport
+from loopwright.codegen.math_mode import FP32, MathMode
+from loopwright.decoding import PROMPT_LENGTHS
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
@@ -39,6 +41,7 @@ from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_port
 
 if TYPE_CHECKING:
     from loopwright.applying.lookup import LookedUp
+    from loopwright.decoding.decoder import Decoder
     from loopwright.results.comparison import Comparison
 
 API = "/api/v1"
@@ -440,6 +443,53 @@ class Client:
         from loopwright.stateful import StatefulModel
 
         return StatefulModel(built, program.buffers, looked_up.target)
+
+    def compile_decoder(
+        self,
+        model: Any,
+        *,
+        max_length: int,
+        prompt_lengths: Sequence[int] = PROMPT_LENGTHS,
+        target: Any = "auto",
+        verify: bool = True,
+        exact_math: bool = False,
+        math: MathMode = FP32,
+    ) -> Decoder:
+        """Build a causal language model of ``transformers`` for generating tokens, with the best schedules.
+
+        The programs are those of `loopwright.decoder_programs`, which `submit` takes to tune them: one for a single
+        token, whatever the number of tokens before it, and one for each length of prompts.
+
+        Args:
+            model: such as ``LlamaForCausalLM``, in evaluation mode, on a CPU.
+            max_length: the number of tokens that the cache has room for, prompt and result together.
+            prompt_lengths: prompts are padded to the next of these lengths, or cut into parts.
+            target: the target to build for, which is a CPU.
+            verify: whether to compare each program with the model.
+            exact_math: as it was submitted.
+            math: as it was submitted.
+
+        Returns:
+            The model with its cache, which generates tokens.
+
+        Raises:
+            UnsupportedModel: the model is no causal language model, or cannot be turned into a module; the message
+                names the part. Or the target is no CPU.
+            ValueError: a length is not from 1 to ``max_length``.
+            WrongAnswer: a program does not compute what the model computes.
+            TvmUnavailable: TVM is not installed.
+        """
+        require_tvm()
+        from loopwright.decoding.compiling import compiled
+        from loopwright.decoding.programs import decoder_programs
+
+        sources = decoder_programs(
+            model, max_length=max_length, prompt_lengths=prompt_lengths, exact_math=exact_math, math=math
+        )
+        programs = {length: _program(source, {}) for length, source in sources.items()}
+        decoder, self.last_report = compiled(programs, self._ask(target), _tvm_target(target), verify=verify)
+        self.last_report.log()
+        return decoder
 
     def compare(
         self,

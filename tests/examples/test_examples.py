@@ -13,6 +13,7 @@ from tvm.target import Target
 from examples import (
     check_regression,
     compare_engines,
+    decoder,
     deployment,
     library_calls,
     metaschedule_records,
@@ -53,6 +54,7 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
     "compare_engines": lambda client: compare_engines.main(client, trials=8, against=["torch", "ort"], rounds=1),
     "package_model": lambda client: package_model.main(client, trials=12),
     "torch_compile": lambda client: torch_compile.main(client, trials=4),
+    "decoder": lambda client: decoder.main(client, trials=8),
     "deployment": lambda client: deployment.main(client, trials=4),
     "library_calls": lambda client: library_calls.main(client, trials=4),
     "metaschedule_records": lambda client: beside_stock(lambda: metaschedule_records.main(client, trials=4)),
@@ -67,6 +69,7 @@ EXAMPLES: dict[str, Callable[[Client], None]] = {
 SLOW = (
     "check_regression",
     "compare_engines",
+    "decoder",
     "deployment",
     "metaschedule_records",
     "package_model",

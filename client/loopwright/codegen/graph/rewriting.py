@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class CallRewriter(PyExprMutator):
         return expr if isinstance(expr, relax.Var) else self.builder_.emit(expr)
 
 
-def rewrite_calls(mod: tvm.IRModule, rewriter: type[CallRewriter]) -> tvm.IRModule:
+def rewrite_calls(mod: tvm.IRModule, rewriter: Callable[[tvm.IRModule], CallRewriter]) -> tvm.IRModule:
     """Return the module with every Relax function visited by a rewriter, and without what is then unused."""
     visitor = rewriter(mod)
     for var, func in relax_funcs(mod):

@@ -1,0 +1,63 @@
+"""The programs of a decoder with the best schedules, built. Needs TVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.target import Target
+
+from loopwright.applying import apply as applying
+from loopwright.applying.agreement import agreement
+from loopwright.applying.lookup import Ask, look_up_all
+from loopwright.applying.report import AppliedFunction, ApplyReport
+from loopwright.codegen.arrays import numpy_dtype
+from loopwright.codegen.program.in_place import write_in_place
+from loopwright.decoding.decoder import Decoder
+from loopwright.errors import UnsupportedModel
+from loopwright.frontends.program import Program
+
+
+def compiled(
+    programs: Mapping[int, Program], ask: Ask, target: Target | None, *, verify: bool
+) -> tuple[Decoder, ApplyReport]:
+    """Build the programs of a decoder, which write into its cache in place.
+
+    Args:
+        programs: by the number of tokens in a call.
+        ask: asks the service for the bests.
+        target: what to build for, a CPU; None for the service's own choice.
+        verify: whether to compare each program with the model.
+
+    Returns:
+        The decoder, and the report on the functions of all programs, with the largest error as agreement.
+
+    Raises:
+        UnsupportedModel: the target is no CPU.
+        WrongAnswer: with ``verify``, a program does not compute what the model computes.
+    """
+    models = look_up_all(list(programs.values()), ask, target)
+    if models[0].target.kind.name != "llvm":
+        raise UnsupportedModel(f"decoders are compiled for CPUs, and the target is {models[0].target.kind.name}")
+    executables, functions, agreements = {}, list[AppliedFunction](), []
+    for (length, program), model in zip(programs.items(), models, strict=True):
+        applied, report = applying.apply(model)
+        first = 2 if length == 1 else 3  # behind the tokens, the position, and which token's logits to return
+        cache = applied["main"].params[first:]
+        applied = write_in_place(applied, model.module, range(first, first + len(cache)))
+        executables[length] = applying.build(applied, model.target)
+        functions += [function.of(f"{length} token{'s' if length > 1 else ''}") for function in report.functions]
+        if verify:
+            agreements.append(agreement(program.reference, executables[length], applied, model.target))
+    worst = max(filter(None, agreements), key=lambda each: each.max_rel_error, default=None)
+    return Decoder(executables, [*map(_zeros, cache)]), ApplyReport(
+        tuple(functions), agreement=worst, notes=report.notes
+    )
+
+
+def _zeros(param: Any) -> Any:
+    """Return zeros of an input's shape: a masked key counts nothing, but its value is multiplied by 0."""
+    shape = [int(extent) for extent in param.ty.shape]
+    return tvm.runtime.tensor(np.zeros(shape, numpy_dtype(str(param.ty.dtype))))

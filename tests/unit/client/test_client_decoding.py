@@ -1,0 +1,202 @@
+"""Decoders: the tokens of ``transformers``, with one program for all lengths, and a cache that is written in place."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from loopwright import Client, Decoder, UnsupportedModel
+from loopwright.decoding.programs import decoder_programs
+from loopwright.decoding.sampling import next_token
+from tests.support.cases import first
+from tests.unit.client.fake_service import FakeService
+from tests.unit.client.known_bests import LLVM, serve
+
+TOKENS = 61
+COMMON: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": TOKENS,
+    "max_position_embeddings": 64,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+GROUPED = {**COMMON, "num_key_value_heads": 2}
+OWN_SIZE = {**GROUPED, "head_dim": 12}
+MODELS: dict[str, Callable[[], Any]] = {
+    # A window of 7, that is shorter than the text.
+    "Mistral": lambda: transformers.MistralForCausalLM(transformers.MistralConfig(sliding_window=7, **GROUPED)),
+    "Llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**GROUPED)),
+    "Qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**GROUPED)),
+    "Qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**OWN_SIZE)),
+    "Gemma": lambda: transformers.GemmaForCausalLM(transformers.GemmaConfig(**OWN_SIZE)),
+    "Gemma2": lambda: transformers.Gemma2ForCausalLM(transformers.Gemma2Config(sliding_window=7, **OWN_SIZE)),
+    "Gemma3": lambda: transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(sliding_window=7, **OWN_SIZE)),
+    "Phi3": lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(**GROUPED)),
+    "GPT2": lambda: transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=TOKENS, n_positions=64)
+    ),
+    "Llama in bfloat16": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**GROUPED)).bfloat16(),
+}
+TEXT = [5, 17, 3, 59, 20, 7, 8, 9, 11, 44, 2, 31, 30, 29]
+CAPACITY = 40
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(service: FakeService) -> None:
+    serve(service)
+
+
+def made(name: str) -> Any:
+    """Return a model whose tokens differ from step to step."""
+    torch.manual_seed(1)
+    model = MODELS[name]().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(8)
+    return model
+
+
+@pytest.fixture(scope="module")
+def mistral() -> Any:
+    return made("Mistral")
+
+
+@pytest.fixture(scope="module")
+def decoder(mistral: Any) -> Iterator[Decoder]:
+    service = FakeService()
+    serve(service)
+    with Client(service.url, "token") as client:
+        yield client.compile_decoder(mistral, max_length=CAPACITY, prompt_lengths=(4,), target=LLVM)
+        assert client.last_report is not None
+        assert client.last_report.agreement is not None
+    service.close()
+
+
+def expected(model: Any, prompt: list[int], count: int) -> list[int]:
+    with torch.no_grad():
+        ids = model.generate(torch.tensor([prompt]), max_new_tokens=count, do_sample=False)
+    tokens: list[int] = ids[0, len(prompt) :].tolist()
+    return tokens
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 6, 13])
+def test_tokens_are_those_of_transformers(mistral: Any, decoder: Decoder, length: int) -> None:
+    decoder.reset()
+    tokens = decoder.generate(TEXT[:length], 20)
+    assert tokens == expected(mistral, TEXT[:length], 20)
+    assert len(set(tokens)) > 5
+    assert decoder.position == length + 19
+
+
+def test_the_cache_is_written_in_place_and_only_at_the_position(decoder: Decoder) -> None:
+    decoder.reset()
+    before = [(tensor.data_ptr(), tensor.numpy()) for tensor in decoder.cache]
+    decoder.prefill([50, 51, 52])
+    decoder.step(53)
+    for (address, old), tensor in zip(before, decoder.cache, strict=True):
+        assert tensor.data_ptr() == address
+        assert (tensor.numpy()[:, :, 4:] == old[:, :, 4:]).all()
+        assert (tensor.numpy()[:, :, :4] != old[:, :, :4]).any(axis=(1, 3)).all()
+
+
+def test_tokens_can_be_taken_back(decoder: Decoder) -> None:
+    decoder.reset()
+    decoder.prefill(TEXT[:6])
+    logits = decoder.step(9)
+    decoder.step(33)
+    decoder.position = 6
+    np.testing.assert_array_equal(decoder.step(9), logits)
+    with pytest.raises(ValueError, match="from 0 to 7"):
+        decoder.position = 8
+
+
+def test_a_full_cache_takes_nothing_more(mistral: Any, decoder: Decoder) -> None:
+    decoder.reset()
+    tokens = decoder.generate(TEXT, 1000)
+    assert decoder.position == CAPACITY
+    assert tokens == expected(mistral, TEXT, CAPACITY - len(TEXT) + 1)
+    with pytest.raises(ValueError, match="room for 40 tokens and contains 40"):
+        decoder.step(1)
+    with pytest.raises(ValueError, match="so that 2 more have none"):
+        decoder.prefill([1, 2])
+    decoder.position = CAPACITY - 2  # behind it, no program of four tokens has room
+    assert decoder.prefill([1, 2]).shape == (TOKENS,)
+    with pytest.raises(ValueError, match="at least one"):
+        decoder.prefill([])
+
+
+def test_it_ends_behind_a_token_to_stop_at_and_repeats_by_seed(mistral: Any, decoder: Decoder) -> None:
+    wanted = expected(mistral, TEXT[:5], 12)
+    decoder.reset()
+    assert decoder.generate(TEXT[:5], 12, stop=(wanted[3],)) == wanted[: wanted.index(wanted[3]) + 1]
+    drawn = []
+    for seed in (1, 1, 2):
+        decoder.reset()
+        drawn.append(decoder.generate(TEXT[:5], 12, temperature=2.0, seed=seed))
+    assert drawn[0] == drawn[1] != drawn[2]
+    decoder.reset()
+    assert list(itertools.islice(decoder.stream(TEXT[:5], 12), 3)) == wanted[:3]
+    for temperature, top_p in ((-1.0, 1.0), (0.0, 0.0), (1.0, 1.5)):
+        with pytest.raises(ValueError, match="should be"):
+            decoder.generate([1], temperature=temperature, top_p=top_p)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", list(MODELS)[1:])
+def test_tokens_of_other_models_are_those_of_transformers(client: Client, name: str) -> None:
+    model = made(name)
+    decoder = client.compile_decoder(model, max_length=32, prompt_lengths=(5,), target=LLVM)
+    for length in (1, 7):
+        decoder.reset()
+        tokens, wanted = decoder.generate(TEXT[:length], 20), expected(model, TEXT[:length], 20)
+        # In bfloat16, two tokens may be equally likely.
+        same = 5 if "bfloat16" in name else 20
+        assert tokens[:same] == wanted[:same]
+
+
+def test_the_model_itself_stays_as_it_is(mistral: Any) -> None:
+    attention = mistral.config._attn_implementation
+    decoder_programs(mistral, max_length=8, prompt_lengths=())
+    assert mistral.config._attn_implementation == attention != "loopwright"
+
+
+class NoLanguageModel(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+def test_what_cannot_be_decoded_is_refused(mistral: Any) -> None:
+    with pytest.raises(UnsupportedModel, match="NoLanguageModel is no causal language model"):
+        decoder_programs(NoLanguageModel().eval(), max_length=64)
+    with pytest.raises(UnsupportedModel, match="training mode"):
+        decoder_programs(NoLanguageModel(), max_length=64)
+    for lengths in ((0,), (9,), (-1, 4)):
+        with pytest.raises(ValueError, match="from 1 to max_length=8"):
+            decoder_programs(mistral, max_length=8, prompt_lengths=lengths)
+
+
+@pytest.mark.parametrize(("top_p", "possible"), first(2, [(0.5, {2}), (0.7, {2, 0}), (1.0, {0, 1, 2, 3})]))
+def test_tokens_are_drawn_from_the_nucleus(top_p: float, possible: set[int]) -> None:
+    logits = np.log([0.3, 0.05, 0.6, 0.05])
+    generator = np.random.default_rng(0)
+    drawn = [next_token(logits, 1.0, top_p, generator) for _ in range(300)]
+    assert set(drawn) == possible
+    assert next_token(logits, 0.0, top_p, generator) == 2
+
+
+def test_frequencies_are_those_of_the_temperature() -> None:
+    logits, generator = np.log([0.2, 0.8]), np.random.default_rng(0)
+    drawn = [next_token(logits, 0.5, 1.0, generator) for _ in range(4000)]
+    assert abs(np.mean(drawn) - 0.64 / 0.68) < 0.02
