@@ -65,36 +65,48 @@ def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
 
 
 def attention(
-    heads: int, rows: int, columns: int, width: int, *, moved: bool = False, in_order: bool = False
+    heads: int,
+    rows: int,
+    columns: int,
+    width: int,
+    *,
+    moved: bool = False,
+    in_order: bool = False,
+    cached: bool = False,
 ) -> tvm.IRModule:
     """Scaled attention whose operands and result have the heads behind the rows, as models have them.
 
     With ``moved``, the keys are transposed before, and the result once more. With ``in_order``, the result has the
-    heads first: TVM's own rules raise on that.
+    heads first: TVM's own rules raise on that. With ``cached``, the keys and values have the heads first.
     """
-    q, k, v = (
-        te.placeholder((count, heads, width), name=name)
+    q, *stored = (
+        te.placeholder((heads, count, width) if cached and name != "q" else (count, heads, width), name=name)
         for count, name in ((rows, "q"), (columns, "k"), (columns, "v"))
     )
+
+    def at(tensor: te.Tensor) -> Callable[..., Any]:
+        return (lambda c, h, i: tensor(h, c, i)) if cached else tensor
+
+    k, v = map(at, stored)
     d, j, s, m = (
         te.reduce_axis((0, extent), name)
         for extent, name in ((width, "d"), (columns, "j"), (columns, "s"), (columns, "m"))
     )
-    keys = te.compute((heads, width, columns), lambda h, i, c: k[c, h, i], name="keys") if moved else None
+    keys = te.compute((heads, width, columns), lambda h, i, c: k(c, h, i), name="keys") if moved else None
     scores = te.compute(
         (heads, rows, columns),
-        lambda h, i, c: te.sum(q[i, h, d] * (k[c, h, d] if keys is None else keys[h, d, c]), axis=d),
+        lambda h, i, c: te.sum(q[i, h, d] * (k(c, h, d) if keys is None else keys[h, d, c]), axis=d),
         name="scores",
     )
     weights = te.compute(scores.shape, lambda *i: scores(*i) * tvm.tirx.const(width**-0.5, "float32"), name="weights")
     maximum = te.compute((heads, rows), lambda *i: te.max(weights(*i, j), axis=j), name="maximum")
     exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")
     total = te.compute((heads, rows), lambda *i: te.sum(exps(*i, s), axis=s), name="total")
-    values = te.compute((heads, rows, width), lambda h, i, c: te.sum(exps[h, i, m] * v[m, h, c], axis=m), name="values")
+    values = te.compute((heads, rows, width), lambda h, i, c: te.sum(exps[h, i, m] * v(m, h, c), axis=m), name="values")
     if in_order:
-        return function(q, k, v, te.compute(values.shape, lambda h, i, c: values[h, i, c] / total[h, i], name="out"))
+        return function(q, *stored, te.compute(values.shape, lambda h, i, c: values[h, i, c] / total[h, i], name="out"))
     out = te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")
-    return function(q, k, v, topi.transpose(out, (1, 0, 2)) if moved else out)
+    return function(q, *stored, topi.transpose(out, (1, 0, 2)) if moved else out)
 
 
 def with_weight(mod: tvm.IRModule, position: int) -> tvm.IRModule:

@@ -55,7 +55,14 @@ PROGRAMS = {
         programs.linear(10, 48, 24),
         programs.batched(3, 12, 20, 8),
     ],
-    "attention": [programs.attention(2, 32, 32, 8, moved=True), programs.attention(2, 13, 24, 16)],
+    "attention": [
+        programs.attention(3, 5, 32, 16, moved=True, cached=True),
+        programs.attention(2, 13, 24, 16),
+        programs.attention(2, 32, 32, 8, moved=True),
+        programs.attention(2, 1, 48, 8, moved=True, cached=True),
+        programs.attention(1, 1, 32, 16, moved=True, cached=True),
+        programs.attention(2, 1, 32, 16, moved=True),
+    ],
     "column_sum": [programs.column_sum(30, 37), COLUMN_SUMS[0]],
     "gemv": [programs.product(1, 96, 40), programs.linear(1, 30, 16)],
     "conv_direct": [

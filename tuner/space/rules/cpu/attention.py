@@ -1,7 +1,8 @@
 """Attention in one function: for a block of rows, the scores, their softmax and the product with the values.
 
 The scores of a block stay in the cache between the two products, which are scheduled as tiles in registers. A task is
-a head; it packs the head's keys once. (Rabe and Staats, arXiv 2112.05682, but all keys of a head at a time.)
+a head; it packs the head's keys once. (Rabe and Staats, arXiv 2112.05682, but all keys of a head at a time.) With few
+rows, as in decoding, packing is more work than the product: then the keys are read as they lie.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.cpu import row_reduction
+from loopwright.codegen.cpu import row_dots, row_reduction
+from loopwright.codegen.cpu.row_dots import RowDots
 from loopwright.codegen.cpu.row_reduction import RowReduction
 from tuner.space.rules.analysis.product_tile import registers
 from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
@@ -26,6 +28,10 @@ _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
 _BLOCKS = (16, 24, 32, 48, 64, 96, 128)
 """Rows of the scores that are computed at a time, if not all are."""
+_PACKED, _IN_PLACE = 0, 1
+"""Whether a task packs the keys of its head, or reads them as they lie, a vector of keys for all rows at a time."""
+_FEW_ROWS = 8
+"""Rows up to which keys are first tried in place. Not tuned."""
 _SEEDS = 4
 _LARGE_MASK = 2**15
 """Elements of a mask from which threads share its copy. Not tuned."""
@@ -33,7 +39,7 @@ _LARGE_MASK = 2**15
 
 class Attention:
     name = "attention"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         parts = _Parts.of(program)
@@ -41,6 +47,7 @@ class Attention:
             return ()
         rows = tuple(rows for rows in _ROWS if rows <= parts.rows)
         return (
+            Knob("keys", (_PACKED, _IN_PLACE) if parts.can_read_in_place(machine) else (_PACKED,)),
             Knob("block", (0, *(block for block in _BLOCKS if block < parts.rows and parts.rows % block == 0))),
             Knob("score_rows", rows),
             Knob("score_vectors", _dividing(parts.columns, machine)),
@@ -52,8 +59,10 @@ class Attention:
         parts = _Parts.required(program)
         scores = _tiles(parts.rows, parts.columns, machine)
         values = _tiles(parts.rows, parts.width, machine)
+        in_place = parts.rows <= _FEW_ROWS and parts.can_read_in_place(machine)
         for score, value in list(zip(scores, values, strict=False))[:_SEEDS]:
             yield {
+                "keys": _IN_PLACE if in_place else _PACKED,
                 "block": 0,
                 "score_rows": score[0],
                 "score_vectors": score[1],
@@ -95,6 +104,20 @@ class _Parts:
     masks: tuple[Block, ...]
     """What copies masks into rows that are a whole number of vectors."""
 
+    @property
+    def depth(self) -> int:
+        return self.scores.reduced[0][1]
+
+    def can_read_in_place(self, machine: MachineLimits) -> bool:
+        """Return whether rows of keys lie in memory as they are multiplied, and are whole numbers of vectors."""
+        if self.keys is None or self.depth % machine.lanes or self.keys.dtype != "float32":
+            return False
+        (depth, _), (column, _) = self.keys.spatial[-2:]
+        key = self.keys.store.value
+        if not isinstance(key, tvm.ir.TensorLoad) or int(key.source.shape[-1]) != self.depth:
+            return False
+        return is_var(key.indices[-1], depth) and is_var(key.indices[-2], column)
+
     @staticmethod
     def required(program: AnalysedProgram) -> _Parts:
         """Return the parts of a function that is known to be attention."""
@@ -104,7 +127,7 @@ class _Parts:
 
     @staticmethod
     def of(program: AnalysedProgram) -> _Parts | None:
-        """Return the parts of a function that is attention on float32 with several heads, or None."""
+        """Return the parts of a function that is attention on float32 with several heads or few rows, or None."""
         reductions = program.reductions
         products = [block for block in reductions if _is_product(block)]
         maxima = [block for block in reductions if isinstance(block.store.value, tirx.Max)]
@@ -123,7 +146,9 @@ class _Parts:
             return None
         if not values.reads(exponentials.store.buffer) or not _follows(program, last, values):
             return None
-        if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < 3:
+        # One head gives one task: with many rows, TVM's sketches share them among the threads.
+        least = 2 if scores.spatial[-2][1] <= _FEW_ROWS else 3
+        if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < least:
             return None
         read = [load for load in scores.loads if any(is_var(i, scores.spatial[-1][0]) for i in load.indices)]
         if len(read) != 1 or not is_var(values.loads[-1].indices[-1], values.spatial[-1][0]):
@@ -150,21 +175,26 @@ class _Steps:
             if registers(tile_rows, vectors) > self._machine.registers:
                 raise RuleRefused("the tile has more vectors than the processor has registers")
         stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
-        copies = [block.name for block in (parts.keys, *parts.masks) if block is not None]
+        kept_keys = parts.keys if values["keys"] == _PACKED else None
+        copies = [block.name for block in (kept_keys, *parts.masks) if block is not None]
         inline(sch, self._program, keep=frozenset([*stages, *copies]))
         width = values["score_vectors"] * lanes
-        keys = self._packed_keys(width)
+        keys = None if values["keys"] == _IN_PLACE else self._packed_keys(width)
         task, place, inner = self._outer_loops(rows)
         # What uses a result comes before what computes it.
         first = (parts.values.name, parts.total.name, parts.exponentials.name, parts.maximum.name)
         for name in (*first, *stages[1:], parts.scores.name):
-            sch.compute_at(sch.get_sblock(name), place)
-        sch.compute_at(keys, task)
+            sch.compute_at(sch.get_sblock(name), place, preserve_unit_loops=True)
+        if keys is not None:
+            sch.compute_at(keys, task)
         parallelize(sch, task)
         for mask in parts.masks:
             if math.prod(extent for _, extent in mask.spatial) >= _LARGE_MASK:
                 parallelize(sch, fuse(sch, sch.get_loops(sch.get_sblock(mask.name))[:-1]))
-        self._tile(parts.scores, values["score_rows"], width, rows)
+        if keys is None:
+            self._dots(parts.scores)
+        else:
+            self._tile(parts.scores, values["score_rows"], width, rows)
         self._tile(parts.values, values["value_rows"], values["value_vectors"] * lanes, rows)
         for reduction, operation in ((parts.maximum, "max"), (parts.total, "sum")):
             self._reduce(reduction, operation)
@@ -204,7 +234,7 @@ class _Steps:
         loops = sch.get_loops(sch.get_sblock(parts.last.name))
         *heads, row, inner = [loops[place] for place in places]
         sch.reorder(*heads, row, inner)
-        task = place = fuse(sch, heads)
+        task = place = fuse(sch, heads) if heads else sch.add_unit_loop(row)
         if rows != parts.rows:
             place, _ = sch.split(row, [None, rows])
         return task, place, inner
@@ -227,6 +257,19 @@ class _Steps:
         for loop in (ki, ii, jv):
             sch.unroll(loop)
         sch.decompose_reduction(block, ko)
+
+    def _dots(self, part: Block) -> None:
+        """Multiply each vector of keys with all rows, as the keys lie."""
+        sch, lanes = self._schedule, self._machine.lanes
+        block = sch.get_sblock(part.name)
+        i, j, k = sch.get_loops(block)[-3:]
+        jo, ji = sch.split(j, [None, lanes])
+        sch.reorder(jo, i, ji, k)
+        init = sch.decompose_reduction(block, jo)
+        vectorize(sch, sch.get(init).name_hint, sch.get_loops(init)[-1], lanes)
+        dots = RowDots(lanes, self._parts.depth)
+        row_dots.register(dots.name)
+        sch.tensorize(ji, dots.name)
 
     def _reduce(self, part: Block, operation: str) -> None:
         sch = self._schedule
