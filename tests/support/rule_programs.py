@@ -59,6 +59,14 @@ def linear(rows: int, columns: int, depth: int) -> tvm.IRModule:
     return function(a, b, bias, gelu)
 
 
+def by_columns(rows: int, columns: int, depth: int, dtype: str) -> tvm.IRModule:
+    """A product in float32 with a transposed right operand, and nothing after it."""
+    a, b = te.placeholder((rows, depth), name="A"), te.placeholder((columns, depth), dtype, name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    shape = (rows, columns)
+    return function(a, b, te.compute(shape, lambda i, j: te.sum(a[i, k] * b[j, k].astype("float32"), axis=k), name="C"))
+
+
 def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     a, b = te.placeholder((batch, rows, depth), name="A"), te.placeholder((batch, depth, columns), name="B")
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))

@@ -64,7 +64,7 @@ PROGRAMS = {
         programs.attention(2, 1, 32, 16, moved=True),
     ],
     "column_sum": [programs.column_sum(30, 37), COLUMN_SUMS[0]],
-    "gemv": [programs.product(1, 96, 40), programs.linear(1, 30, 16)],
+    "gemv": [programs.product(1, 96, 40), programs.by_columns(1, 36, 48, "bfloat16"), programs.linear(1, 30, 16)],
     "conv_direct": [
         convolutions.conv_nhwc(13, 3, 24, 7, 2, batch=2),
         convolutions.conv_nhwc(8, 6, 17, 3),

@@ -25,7 +25,7 @@ _LEAST_LANES = 4
 
 class Gemv:
     name = "gemv"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program)
@@ -82,7 +82,7 @@ def _dot_products(
     parts = schedule.rfactor(lane, count)
     columns = largest_divisor(contraction.columns, values["at_once"])
     write = schedule.get_sblock(last)
-    loops = schedule.get_loops(write)
+    loops = schedule.get_loops(write)[: None if last != name else count]  # without that of the partial sums
     outer, _ = schedule.split(loops[-1], [None, columns])
     tasks = fuse(schedule, [*loops[:-1], outer])
     parallelize(schedule, tasks)
