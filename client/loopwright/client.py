@@ -539,7 +539,7 @@ class Client:
             with_onnx = not {"ort", "openvino"}.isdisjoint(against)
             files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=with_onnx)
             if files.form != "pt2":
-                files = writing.complete(files, self.look_up(files.model, target))
+                files = writing.complete(files, self.look_up(files.model, target), source)
             found = compare.compare(files, engines, self._environment(), amount, reference=reference, say=say)
         if job is not None:
             self.store_comparison(found, job)
@@ -602,7 +602,7 @@ class Client:
             files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=False)
             looked_up = self.look_up(files.model, target, params)
             if files.form != "pt2":
-                files = writing.complete(files, looked_up)
+                files = writing.complete(files, looked_up, source)
             plain = source.model
             name = name or (Path(plain).stem if isinstance(plain, str | os.PathLike) else type(plain).__name__)
             self.last_report = package.write(Path(directory), looked_up, files, name=name, reference=reference)

@@ -43,7 +43,8 @@ class Model:
             program, FX graph or .pt2 path; an ONNX model or path; a Relax ``nn.Module``; a list of TE tensors. Its
             weights stay on this machine, but text is sent as it is, with the constants in it.
         example_inputs: the arguments of a call of a PyTorch module or FX graph: ``model(*example_inputs)``, or
-            ``model(**example_inputs)`` for a dictionary.
+            ``model(**example_inputs)`` for a dictionary. Inputs of an ONNX model, in order or by name, on which it is
+            compared with ONNX Runtime; without them, it is on drawn numbers.
         spec: the inputs with which a Relax ``nn.Module`` is exported: method, then input, then ``nn.spec.Tensor``.
         shapes: values of symbolic extents, by name. `Client.submit` also takes a list of them, and tunes for each.
             `Client.submit`, `Client.compile` and `Client.plan_shapes` also take many values of one extent, as
@@ -64,7 +65,7 @@ class Model:
     model: Any
     """The plain model."""
     example_inputs: Any = None
-    """The arguments of a call of a PyTorch module or FX graph."""
+    """The arguments of a call of a PyTorch module or FX graph, or the inputs of an ONNX model."""
     spec: Any = None
     """The inputs with which a Relax ``nn.Module`` is exported."""
     shapes: Shapes | None = None

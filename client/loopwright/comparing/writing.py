@@ -52,13 +52,14 @@ def write(folder: Path, source: Model, target: Any, *, with_onnx: bool) -> tuple
     return _described(folder, "tvm", path, source, target), "unscheduled TVM"
 
 
-def complete(files: Files, looked_up: LookedUp) -> Files:
+def complete(files: Files, looked_up: LookedUp, source: Model) -> Files:
     """Draw the inputs of a model that brings none, and compute what is expected by its unscheduled program.
 
     Numbers are drawn from a standard normal distribution, integers from 0 and 1: they may be indices or truth values.
 
     Raises:
-        ValueError: the model has no Relax function ``main``, or an input has no fixed shape.
+        ValueError: the model has no Relax function ``main``, an input has no fixed shape, or an example input has
+            another one.
     """
     import tvm
     from tvm import relax
@@ -67,7 +68,11 @@ def complete(files: Files, looked_up: LookedUp) -> Files:
     if not isinstance(main, relax.Function):
         raise ValueError("a comparison calls the Relax function main, and this module has none; give a whole model")
     generator = np.random.default_rng(0)
-    inputs = [_drawn(param, generator) for param in main.params]
+    examples = onnx.example_inputs(source) if onnx.accepts(source.model) else {}
+    drawn = [_drawn(param, generator) for param in main.params]
+    inputs = list(examples.values()) or drawn
+    if (given := [each.shape for each in inputs]) != (taken := [each.shape for each in drawn]):
+        raise ValueError(f"the example inputs have the shapes {given}, and with these shapes= the model takes {taken}")
     executable = applying.build(looked_up.module, looked_up.target)
     run = relax.VirtualMachine(executable, tvm.cpu())["main"]
     expected = tvm_arrays(run(*(tvm.runtime.tensor(array) for array in inputs)))

@@ -59,6 +59,55 @@ def test_a_model_of_onnx_agrees(client: Client, tmp_path: Path, from_file: bool)
     assert client.last_report.agreement.reference == "ONNX Runtime"
 
 
+def gathered() -> onnx.ModelProto:
+    """Rows of a table, of which there are ten, times a rate."""
+    nodes = [oh.make_node("Gather", ["table", "words"], ["rows"]), oh.make_node("Mul", ["rows", "rate"], ["y"])]
+    values = [
+        oh.make_tensor_value_info("words", onnx.TensorProto.INT64, ["n"]),
+        oh.make_tensor_value_info("rate", onnx.TensorProto.FLOAT, []),
+    ]
+    table = onnx.numpy_helper.from_array(np.arange(40, dtype="float32").reshape(10, 4), "table")
+    output = oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 4])
+    graph = oh.make_graph(nodes, "rows", values, [output], [table])
+    return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=10)
+
+
+WORDS, RATE = np.array([9, 0, 7]), np.float32(16000)
+EXAMPLES = [{"rate": RATE, "words": WORDS}, (WORDS, RATE), [torch.tensor(WORDS), RATE]]
+
+
+@pytest.mark.parametrize("examples", EXAMPLES, ids=["by name", "in order", "of PyTorch"])
+def test_a_model_of_onnx_is_compared_on_its_example_inputs(
+    client: Client, monkeypatch: pytest.MonkeyPatch, examples: Any
+) -> None:
+    made: list[Any] = []
+    right = OnnxReference.call
+
+    def call(self: OnnxReference, *, special: bool = False) -> Call | None:
+        made.append(right(self, special=special))
+        return made[-1]
+
+    monkeypatch.setattr(OnnxReference, "call", call)
+    client.compile(gathered(), LLVM, shapes={"n": 3}, example_inputs=examples)
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+    assert [list(each.inputs[0]) for each in made] == [[9, 0, 7], [9, 0, 7]]
+    np.testing.assert_array_equal(made[0].outputs[0], 16000 * np.arange(40).reshape(10, 4)[WORDS])
+
+
+@pytest.mark.parametrize(
+    ("examples", "said"),
+    [
+        ({"words": WORDS}, "1 example inputs with the names words, and the model takes words, rate"),
+        ((WORDS, RATE, RATE), "3 example inputs in order, and the model takes words, rate"),
+        ((WORDS.astype("int32"), RATE), "example input words is of int32, and the model takes int64"),
+    ],
+)
+def test_example_inputs_that_a_model_of_onnx_does_not_take_are_refused(examples: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        loopwright.frontends.to_program(loopwright.Model(gathered(), shapes={"n": 3}, example_inputs=examples))
+
+
 @pytest.mark.parametrize(("change", "is_excused"), [(0.1, True), (0.001, False)])
 def test_a_model_that_amplifies_rounding_may_differ_as_much(
     client: Client, monkeypatch: pytest.MonkeyPatch, change: float, is_excused: bool

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.helper as oh
 import pytest
 import torch
 from torch import nn
 
-from loopwright import Comparison, UnsupportedModel, schemas
+from loopwright import Comparison, UnsupportedModel, frontends, schemas
 from loopwright.applying.lookup import LookedUp, lower
 from loopwright.codegen.target import target_from
 from loopwright.comparing import compare, engines, writing
@@ -83,11 +85,11 @@ def test_a_model_of_tvm_is_called_with_inputs_that_are_drawn(tmp_path: Path) -> 
     assert reference == "unscheduled TVM"
     target = target_from("llvm")
     looked_up = LookedUp(lower(Program(module_from_script(PERCEPTRON)), target), target, {})
-    complete = writing.complete(files, looked_up)
+    complete = writing.complete(files, looked_up, Model(PERCEPTRON))
     assert (complete.precision, complete.tolerance) == ("f32", 1e-3)
     assert len(complete.inputs) == len(looked_up.module["main"].params)
     assert all(np.isfinite(array).all() for array in complete.expected)
-    again = writing.complete(files, looked_up)
+    again = writing.complete(files, looked_up, Model(PERCEPTRON))
     assert all(map(np.array_equal, again.inputs, complete.inputs))
     with pytest.raises(NoForm, match="PyTorch"):
         complete.torch_module()
@@ -95,11 +97,30 @@ def test_a_model_of_tvm_is_called_with_inputs_that_are_drawn(tmp_path: Path) -> 
     assert "compare its .onnx file" in answer.failures[""]
 
 
+def test_a_model_of_onnx_is_called_with_its_example_inputs(tmp_path: Path) -> None:
+    values = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 4]) for name in "xy"]
+    graph = oh.make_graph([oh.make_node("Sqrt", ["x"], ["y"])], "roots", values[:1], values[1:])
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=10)
+    target, x = target_from("llvm"), np.full((2, 4), 9, "float32")
+    for extent, is_taken in ((2, True), (3, False)):
+        source = Model(model, example_inputs=[x], shapes={"n": extent})
+        files, _ = writing.write(tmp_path, source, "auto", with_onnx=True)
+        looked_up = LookedUp(lower(frontends.to_program(source), target), target, {})
+        if is_taken:
+            complete = writing.complete(files, looked_up, source)
+            np.testing.assert_array_equal(complete.inputs, [x])
+            np.testing.assert_array_equal(complete.expected, [np.full((2, 4), 3)])
+        else:
+            with pytest.raises(ValueError, match=r"\(2, 4\).*takes \[\(3, 4\)\]"):
+                writing.complete(files, looked_up, source)
+
+
 def test_a_module_of_functions_alone_cannot_be_called_as_a_model(tmp_path: Path) -> None:
     files, _ = writing.write(tmp_path, Model(MM_RELU), "auto", with_onnx=False)
     target = target_from("llvm")
+    looked_up = LookedUp(lower(Program(module_from_script(MM_RELU)), target), target, {})
     with pytest.raises(ValueError, match="main"):
-        writing.complete(files, LookedUp(lower(Program(module_from_script(MM_RELU)), target), target, {}))
+        writing.complete(files, looked_up, Model(MM_RELU))
 
 
 def test_a_program_with_symbolic_extents_is_taken_at_its_example_inputs(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""An ONNX model, called by ONNX Runtime, if it is installed, on drawn inputs."""
+"""An ONNX model, called by ONNX Runtime, if it is installed, on its example inputs or on drawn ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from loopwright.frontends.reference import INFINITIES, Call, with_specials
@@ -25,11 +25,13 @@ _DTYPES = {
 class OnnxReference:
     """See `loopwright.frontends.reference.Reference`. ``model`` is an ``onnx.ModelProto``, or the path of a file.
 
-    ``shapes`` are those of the inputs, by name; an extent is None if it is symbolic.
+    ``shapes`` are those of the inputs, by name; an extent is None if it is symbolic. ``examples`` are arrays by the
+    names of all inputs, or there are none.
     """
 
     model: Any
     shapes: Mapping[str, Sequence[int | None]]
+    examples: Mapping[str, Any] = field(default_factory=dict)
     name: str = "ONNX Runtime"
 
     def call(self, *, special: bool = False) -> Call | None:
@@ -43,7 +45,7 @@ class OnnxReference:
             model = self.model if isinstance(self.model, str | os.PathLike) else self.model.SerializeToString()
             session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             generator = np.random.default_rng(0)
-            feeds = {each.name: self._drawn(each, generator) for each in session.get_inputs()}
+            feeds = dict(self.examples) or {each.name: self._drawn(each, generator) for each in session.get_inputs()}
             if any(array is None for array in feeds.values()):
                 return None
             if special:  # without NaN, which several of its operators do not keep
