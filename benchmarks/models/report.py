@@ -1,20 +1,29 @@
-"""The report on models of the transformers library."""
+"""The report on models of the transformers library, and on real ONNX files."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import Report
+from benchmarks.report import Report, table, unpack
+from benchmarks.runner import latest
+from loopwright.results.units import latency
 
 ALLOWED = 1e-4
 """Of the largest value of an output."""
 
 
+def packed(raw: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last run over the architectures, and that over each file; what was not run again stays."""
+    lines = [*(unpack(REPORT.results) if REPORT.results.exists() else ()), *raw]
+    runs = [line for line in lines if "models" in line]
+    return [*runs[-1:], *latest((line for line in lines if "file" in line), "file").values()]
+
+
 def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
-    (figures,) = lines
+    figures, *files = lines
     models = figures["models"]
     graphs = [graph for model in models for graph in model.get("graphs", [])]
     return {name: figures[name] for name in ("transformers", "torch", "tvm", "trials")} | {
@@ -24,7 +33,41 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
         "graphs": len(graphs),
         "compiled": sum(graph["state"] == "compiled" for graph in graphs),
         "rows": "\n".join(map(_row, models)),
+        "download": " ".join(sorted({f"{file['wheel']}=={file['version']}" for file in files})),
+        "files": table(_HEADS, map(_file_row, files)),
+        "files_conditions": "; ".join(dict.fromkeys(map(_conditions, files))),
+        "files_agree": f"{sum(not file_complaint(file) for file in files)} of {len(files)}",
     }
+
+
+_HEADS = (
+    "file", "shapes given", "functions tuned", "not tuned", "difference", "", "ours", "ONNX Runtime", "ratio",
+)  # fmt: skip
+
+
+def _conditions(file: dict[str, Any]) -> str:
+    noted = file["conditions"]
+    return f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}, {file['budget']:g} s of search for each file"
+
+
+def file_complaint(file: dict[str, Any]) -> str:
+    """Return what is wrong with a file; empty if it was taken, tuned and timed, and agrees with ONNX Runtime."""
+    if "error" not in file and "difference" not in file:
+        return "not compared"
+    return complaint(file) or file["failure"] or ""
+
+
+def _file_row(file: dict[str, Any]) -> tuple[str, ...]:
+    shapes = ", ".join(f"`{name}`: {extent}" for name, extent in file["shapes"].items())
+    verdict = file_complaint(file) or "agrees"
+    if "error" in file:
+        return (f"`{file['file']}`", shapes, "", "", "", verdict, "", "", "")
+    certified = sum(task["certified"] for task in file["tasks"])
+    alone = ", ".join(f"`{name}`" for name in _left_alone(file))
+    difference = f"{file['difference']:.1e}" if "difference" in file else ""
+    ratio = "{:.2f} ({:.2f} to {:.2f})".format(*file["ratio"]) if file["ratio"] else ""
+    times = (latency(file["us"]), latency(file["rival_us"]), ratio)
+    return (f"`{file['file']}`", shapes, f"{certified} of {len(file['tasks'])}", alone, difference, verdict, *times)
 
 
 def complaint(model: dict[str, Any]) -> str:
@@ -65,4 +108,4 @@ def _graphs(model: dict[str, Any]) -> str:
     return f"{compiled} of {len(graphs)}{': ' if others else ''}{others}{agrees}"
 
 
-REPORT = Report("models", Path(__file__).with_name("report.md.in"), values)
+REPORT = Report("models", Path(__file__).with_name("report.md.in"), values, packed=packed)

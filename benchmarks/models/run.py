@@ -2,15 +2,20 @@
 
 Then each runs through ``torch.compile(model, backend="loopwright")``.
 Says of each whether it is taken, whether every task was tuned, and how far the compiled model is from PyTorch.
+With ``--files``, real ONNX files take their place, which are compared with ONNX Runtime, also in time.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import importlib.metadata
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,43 +24,70 @@ import tvm
 from tvm import relax
 
 import loopwright.torch
+from benchmarks.models import files
 from benchmarks.models.architectures import ARCHITECTURES, Architecture
 from benchmarks.runner import Raw, conditions
-from benchmarks.services import embedded
-from loopwright import Client, UnsupportedModel
+from benchmarks.services import embedded, scratch
+from loopwright import Client, Job, Model, UnsupportedModel
 from loopwright.errors import LoopwrightError
 from loopwright.frontends.torch.values import replaced, tensors
 
 SMOKE = ("--only", "BERT", "--trials", "16")
+_MOST_TRIALS = 2048
+"""Of a file, whose seconds end the search."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[one.name for one in ARCHITECTURES])
-    parser.add_argument("--trials", type=int, default=64, help="of each model")
+    names = [*(one.name for one in ARCHITECTURES), *(file.name for file in files.FILES)]
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=names)
+    parser.add_argument("--trials", type=int, default=64, help="of each model of transformers")
+    parser.add_argument("--files", type=Path, metavar="FOLDER", help="of wheels with ONNX files")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the search for each file")
     parser.add_argument("--port", type=int, default=8181, help="of the service")
 
 
 def run(options: argparse.Namespace, raw: Raw) -> None:
-    chosen = [one for one in ARCHITECTURES if options.only is None or one.name in options.only]
+    arm = _architectures if options.files is None else _files
+    with embedded(options.port) as client:
+        arm(client, options, raw)
+
+
+def _architectures(client: Client, options: argparse.Namespace, raw: Raw) -> None:
     versions = {"torch": torch.__version__, "transformers": transformers.__version__, "tvm": tvm.__version__}
     figures: dict[str, Any] = {**versions, "conditions": conditions(), "trials": options.trials, "models": []}
-    with embedded(options.port) as client:
-        for architecture in chosen:
-            figures["models"].append(tried(client, architecture, options.trials))
+    for one in ARCHITECTURES:
+        if options.only is None or one.name in options.only:
+            outcome = {"name": one.name, "class": type(one.model()).__name__}
+            figures["models"].append(_tried(outcome, partial(compared, client, one, options.trials)))
             print(figures["models"][-1], flush=True)
-            raw.replace(figures)
+            raw.append(figures)
 
 
-def tried(client: Client, architecture: Architecture, trials: int) -> dict[str, Any]:
+def _files(client: Client, options: argparse.Namespace, raw: Raw) -> None:
+    """Measure the files that have no result yet."""
+    done = {line["file"] for line in raw.lines() if "file" in line}
+    with scratch() as folder:
+        for file, version, path in files.found(options.files, options.only, folder):
+            if file.name not in done:
+                outcome = {"file": file.name, "wheel": file.wheel, "version": version, "shapes": dict(file.shapes)}
+                outcome |= {"conditions": conditions(), "budget": options.seconds}
+                model = file.model(path)
+                raw.append(_tried(outcome, partial(timed, client, model, file.name, options.seconds)))
+                print(raw.lines()[-1], flush=True)
+
+
+def _tried(outcome: dict[str, Any], measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return what became of one model; ``error`` says why it was not taken, or not tuned."""
-    outcome: dict[str, Any] = {"name": architecture.name, "class": type(architecture.model()).__name__}
     began = time.monotonic()
     try:
-        outcome |= tuned(client, architecture, trials)
-        outcome |= through_dynamo(client, architecture, trials)
+        outcome |= measured()
     except (UnsupportedModel, LoopwrightError) as error:
         outcome["error"] = str(error)
     return outcome | {"seconds": time.monotonic() - began}
+
+
+def compared(client: Client, architecture: Architecture, trials: int) -> dict[str, Any]:
+    return tuned(client, architecture, trials) | through_dynamo(client, architecture, trials)
 
 
 def tuned(client: Client, architecture: Architecture, trials: int) -> dict[str, Any]:
@@ -63,11 +95,39 @@ def tuned(client: Client, architecture: Architecture, trials: int) -> dict[str, 
     job = client.submit(model, example_inputs=inputs, max_trials=trials, name=architecture.name)
     job.wait(progress=False)
     machine = relax.VirtualMachine(client.compile(model, example_inputs=inputs), tvm.cpu())
-    assert client.last_report is not None
     returned = machine["main"](*(tvm.runtime.from_dlpack(tensor.clone()) for tensor in inputs.values()))
     got = returned if isinstance(returned, tvm.ir.Array) else [returned]
     with torch.no_grad():
         expected = tensors(model(**replaced(inputs, {})))
+    return _tuning(client, job) | {
+        "outputs": len(got),
+        "difference": max(
+            _distance(torch.from_dlpack(value), right) for value, right in zip(got, expected.values(), strict=True)
+        ),
+    }
+
+
+def timed(client: Client, model: Model, name: str, seconds: float) -> dict[str, Any]:
+    """Return what became of a file, and the times of its program and of ONNX Runtime, which take turns."""
+    job = client.submit(model, max_trials=_MOST_TRIALS, max_seconds=seconds, name=name)
+    job.wait(progress=False)
+    client.compile(model)
+    found = _tuning(client, job)
+    assert client.last_report is not None
+    if (agreement := client.last_report.agreement) is not None:
+        found |= {"difference": agreement.max_rel_error, "special": agreement.special}
+    ours, other = client.compare(model, ["ort"], progress=False).engines
+    return found | {
+        "onnxruntime": importlib.metadata.version("onnxruntime"),
+        "us": ours.us,
+        "failure": ours.failure or other.failure,
+        "rival_us": other.us,
+        "ratio": other.ratio and [other.ratio.value, other.ratio.low, other.ratio.high],
+    }
+
+
+def _tuning(client: Client, job: Job) -> dict[str, Any]:
+    assert client.last_report is not None
     return {
         "state": job.state,
         "job_error": job.error,
@@ -77,10 +137,6 @@ def tuned(client: Client, architecture: Architecture, trials: int) -> dict[str, 
             for task in job.tasks
         ],
         "missing": [function.name for function in client.last_report.misses],
-        "outputs": len(got),
-        "difference": max(
-            _distance(torch.from_dlpack(value), right) for value, right in zip(got, expected.values(), strict=True)
-        ),
     }
 
 

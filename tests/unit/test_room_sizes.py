@@ -18,7 +18,7 @@ CEILINGS = {
     # quotients and sorts; which values an argument may have; a convolution by Winograd that keeps infinities; limits of
     # what data decides. Models with a state. Signed certificates, which the client verifies. The proof of what
     # is built. Decoders.
-    "client": 26_600,
+    "client": 26_650,
     "tuner": 10_250,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     "workers": 8_500,
@@ -30,7 +30,7 @@ CEILINGS = {
     "deploy": 400,
     "examples": 900,
     # Repeated certificates, beyond the aim of 7,500.
-    "benchmarks": 7_850,
+    "benchmarks": 8_060,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Decoders.
     "tests": 49_450,
