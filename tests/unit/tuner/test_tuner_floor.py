@@ -30,6 +30,11 @@ def test_the_least_is_a_tenth_of_what_the_peaks_allow(operation: Operation, peak
     assert found == pytest.approx(least)
 
 
+def test_a_function_of_one_element_may_take_a_few_nanoseconds() -> None:
+    scalar = replace(FUNCTION, args=(TensorInfo((), "int64"), TensorInfo((), "bool")), operation=Operation("equal"))
+    assert impossible((4.4e-9, 4.5e-9), least_seconds(scalar, (False, True), 2e11), Stage.RUN) is None
+
+
 def test_the_median_decides() -> None:
     assert impossible((1e-3, 3e-3, 3e-3), 2e-3, Stage.RUN) is None
     failure = impossible((1e-9, 1e-9, 3e-3), 2e-3, Stage.RUN)
