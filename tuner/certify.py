@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loopwright.codegen.arrays import DRAWS, tolerance
-from loopwright.codegen.kinds import Stage
+from loopwright.codegen.kinds import Stage, Values
 from loopwright.codegen.math_mode import TF32
 from tuner.errors import RaceFailed
 from tuner.floor import impossible, least_seconds
@@ -16,6 +16,7 @@ from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothin
 from tuner.types import BASELINE, Certificate, Failure, Measured, Trial, Workload
 
 _BY_CONSENT = "; factors of float32 may be rounded to TF32 (math tf32), the reference rounds none"
+_WITHOUT_NAN = "; no NaN, of which the function's results depend on the order of comparisons"
 
 
 def certify(
@@ -106,6 +107,7 @@ def _certificate(
         inputs=(
             f"{len(DRAWS)} sets of random inputs ({', '.join(DRAWS)}; indices in range), outputs filled with NaN or an "
             "unlikely number before the call, all arguments compared after it"
+            + (_WITHOUT_NAN if any(info.values is Values.NUMBER for info in args) else "")
             + (_BY_CONSENT if workload.math == TF32 else "")
         ),
         rtol=rtol,

@@ -52,9 +52,27 @@ def test_values_follow_from_what_becomes_of_elements(made: Callable[[], Any], ex
     assert values(*made()) == expected
 
 
-@pytest.mark.parametrize("operator", [relax.op.max, relax.op.min], ids=["largest", "smallest"])
-def test_a_reduction_that_keeps_nan_gets_it(operator: Callable[..., Any]) -> None:
-    assert argument_values(lowered(lambda x: operator(x, 1), (4, 8))["main"]) == (ANY, ANY)
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+def test_a_reduction_that_keeps_nan_gets_it(name: str) -> None:
+    assert argument_values(lowered(lambda x: getattr(relax.op, name)(x, 1), (4, 8))["main"]) == (ANY, ANY)
+
+
+def test_attention_gets_nan() -> None:
+    """Its sums may be limited from below, for rows that are masked entirely; of NaN they are quotients of NaN."""
+
+    def attention(scores: te.Tensor, limits: str) -> te.Tensor:
+        k, j, m = (te.reduce_axis((0, 8), name) for name in "kjm")
+        largest = te.compute((4,), lambda i: te.max(scores[i, m], axis=m), name="largest")
+        powers = te.compute((4, 8), lambda i, c: te.exp(scores[i, c] - largest[i]), name="powers")
+        total = te.compute((4,), lambda i: te.sum(powers[i, k], axis=k), name="total")
+        values = te.compute((4, 8), lambda i, c: te.sum(powers[i, j] * Y[j % 4, c], axis=j), name="values")
+        least = tirx.const(1e-30, "float32")
+        if limits == "the denominator":
+            return te.compute((4, 8), lambda i, c: values[i, c] / tirx.max(total[i], least), name="result")
+        return te.compute((4, 8), lambda i, c: tirx.max(values[i, c] / total[i], least), name="result")
+
+    assert values(X, Y, attention(X, "the denominator")) == (ANY, ANY, ANY)
+    assert values(X, Y, attention(X, "the result")) == (NUMBER, NUMBER, NUMBER)
 
 
 def test_a_divisor_that_a_condition_chooses_may_be_zero() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage
+from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage, Values
 from tests.support.tuner_programs import elementwise
 from tuner.certify import certify, winner
 from tuner.errors import RaceFailed
@@ -186,6 +186,14 @@ def test_without_candidates_the_baseline_is_certified() -> None:
 
 def test_the_tolerance_is_that_of_the_outputs() -> None:
     assert _certify(_ScriptedRaces({}), []).rtol == 1e-4
+
+
+@pytest.mark.parametrize(("values", "says"), [(Values.NUMBER, True), (Values.ANY, False), (Values.INDEX, False)])
+def test_a_certificate_says_if_no_input_was_nan(values: Values, says: bool) -> None:
+    given = elementwise()
+    workload = replace(given, args=tuple(replace(info, values=values) for info in given.args))
+    found = certify(_ScriptedRaces({}), workload, OUTPUTS, [], contenders=CONTENDERS)
+    assert ("no NaN, of which" in found.inputs) is says
 
 
 def test_a_workload_that_permits_tf32_is_raced_and_certified_with_its_tolerance() -> None:

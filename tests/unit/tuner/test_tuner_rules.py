@@ -14,7 +14,7 @@ from tvm import relax, topi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
-from loopwright.codegen.kinds import Origin
+from loopwright.codegen.kinds import Origin, Values
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.rule import KNOB, RULE
@@ -34,6 +34,7 @@ from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import MachineLimits, RuleRefused
 from tuner.space.rules.analysis.sketches import Sketches
+from tuner.workload import tensor_args
 
 MACHINE = MachineLimits.of(TARGET)
 RULES = {rule.name: rule for rule in CPU_RULES}
@@ -225,6 +226,17 @@ def test_products_of_bytes_use_the_instruction_for_them() -> None:
         assert "vpdpbusd" in compile_module(program, target).inspect_source("asm")
         if "avx512_vnni" in Path("/proc/cpuinfo").read_text():
             check_program(mod, schedule, target)
+
+
+@pytest.mark.parametrize("operator", [relax.op.argmax, relax.op.argmin], ids=["largest", "smallest"])
+def test_the_place_of_nan_is_found_in_any_order(operator: Any) -> None:
+    mod = programs.lowered(lambda x: operator(x, 1), (2, 512))
+    assert tensor_args(mod["main"])[0].values is Values.ANY
+    space = builtin_space(mod, TARGET, 1)
+    schedules = list(filter(None, (space.replay(trace, seed) for trace in space.traces for seed in (1, 2))))
+    assert len({tvm_ffi.structural_hash(schedule.mod) for schedule in schedules}) > 1
+    for schedule in schedules:
+        check_program(mod, schedule)
 
 
 def test_where_tvms_rules_raise_the_others_remain() -> None:

@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad, Var, prim
 
-from loopwright.codegen.extremes import keeps_nan
+from loopwright.codegen.extremes import keeps_nan, keeps_place
 from loopwright.codegen.kinds import Values
 
 _DIVISIONS = (prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod)
@@ -63,7 +63,7 @@ class _Uses:
             self._computed_from[store.buffer] |= read
             if self._chooses(store.value):
                 self.chosen.add(store.buffer)
-            if store.buffer in read and not keeps_nan(store.value) and not self._is_of_softmax(store.buffer):
+            if store.buffer in read and not self._keeps_nan(store.value) and not self._is_of_softmax(store.buffer):
                 self.order_decides |= any(_is_float(found.a) for found in self._all(store.value, *_COMPARISONS))
 
     def origins(self, buffers: set[Var], *, without: Collection[Var] = ()) -> set[Var]:
@@ -76,6 +76,13 @@ class _Uses:
             new = set().union(*(self._computed_from[buffer] for buffer in new if buffer not in without)) - found
             found |= new
         return found
+
+    def _keeps_nan(self, value: Any) -> bool:
+        """Return whether a reduction keeps NaN, or finds the place of one, whatever its order is."""
+        value = self._named.get(value, value) if isinstance(value, Var) else value
+        return keeps_nan(value) or any(
+            keeps_place(value, other) or keeps_place(other, value) for other in self._named.values()
+        )
 
     def _is_of_softmax(self, maximum: Var) -> bool:
         """Return whether a maximum is subtracted from elements before their exponentials, whose sum each result reads.
@@ -101,12 +108,18 @@ class _Uses:
         }
         users += [store for store in self._stores if self._read(store.value) & (powers | sums)]
         results = [store for store in users if store.buffer not in powers | sums]
+        decisive = [self._decisive(store.value, sums) for store in users]
         return (
             bool(results)
             and self._params.isdisjoint(powers | sums)
             and all(self._read(store.value) & sums for store in results)
-            and not any(self._all(store.value, *_COMPARISONS) or self._chooses(store.value) for store in users)
+            and not any(self._all(value, *_COMPARISONS) or self._chooses(value) for value in decisive)
         )
+
+    def _decisive(self, value: Any, sums: set[Var]) -> Any:
+        """Return the part of a value that makes it NaN: of the quotient of a sum, which attention is, the sum."""
+        inner = value.value if isinstance(value, tirx.Cast) else value
+        return inner.a if isinstance(inner, prim.Div) and self._read(inner.a) & sums else value
 
     def _read(self, expression: Any) -> set[Var]:
         return {load.source for load in self._all(expression, TensorLoad)}

@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm import te, tirx, topi
 
-from loopwright.codegen.extremes import infinity, larger, smaller
+from loopwright.codegen.extremes import infinity, is_later, larger, smaller
 from loopwright.codegen.graph.rewriting import dtype_of
 from loopwright.codegen.program.broadcasting import at, broadcast
 
@@ -112,21 +112,12 @@ def _reduced(data: te.Tensor, axis: Any, keepdims: bool) -> tuple[list[Any], Any
 def _place(sign: int) -> _Legalization:
     """Return a legalisation of argmax or argmin: the first of equal elements, and the first NaN."""
 
-    def later(left: Any, right: Any) -> Any:
-        beyond = left[1] < right[1] if sign < 0 else left[1] > right[1]
-        same = left[1] == right[1]
-        if "float" in str(left[1].ty):
-            missing, other = tirx.isnan(left[1]), tirx.isnan(right[1])
-            beyond = tirx.any(beyond, tirx.all(other, tirx.Not(missing)))
-            same = tirx.any(same, tirx.all(other, missing))
-        return tirx.any(beyond, tirx.all(same, right[0] < left[0]))
-
     def pair(left: Any, right: Any) -> Any:
-        is_later = later(left, right)
-        return tuple(tirx.Select(is_later, of_right, of_left) for of_left, of_right in zip(left, right, strict=True))
+        later = is_later(left, right, sign)
+        return tuple(tirx.Select(later, of_right, of_left) for of_left, of_right in zip(left, right, strict=True))
 
     reduce = te.comm_reducer(
-        pair, lambda index, value: (tirx.max_value(str(index)), infinity(value, sign)), name="place"
+        pair, lambda index, value: (tirx.max_value(str(index)), infinity(value, -sign)), name="place"
     )
 
     def legalize(builder: Any, call: Any) -> Any:
@@ -187,8 +178,8 @@ def _max_pool(builder: Any, call: Any) -> Any:
 LEGALIZATIONS: dict[str, _Legalization] = {
     **dict.fromkeys(("relax.clip", "relax.nn.relu", "relax.nn.relu6"), _clip),
     **{f"relax.nn.max_pool{rank}d": _max_pool for rank in (1, 2, 3)},
-    "relax.argmax": _place(-1),
-    "relax.argmin": _place(1),
+    "relax.argmax": _place(1),
+    "relax.argmin": _place(-1),
     "relax.max": _reduction(larger, -1),
     "relax.maximum": _elementwise(larger),
     "relax.min": _reduction(smaller, 1),
