@@ -17,6 +17,7 @@ from loopwright.codegen.program import lowering
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.parameters import attach
+from loopwright.errors import UnsupportedModel, first_line
 from loopwright.frontends.program import Program
 from loopwright.results.best import Best
 
@@ -98,10 +99,19 @@ def lower(program: Program, target: Target, params: dict[str, Any] | None = None
 
     Weights are bound again afterwards, and what follows from them is computed: so the functions are those that were
     submitted without them.
+
+    Raises:
+        UnsupportedModel: TVM has no function for an operator with these dtypes or shapes.
     """
     if params and not has_relax(program.module):
         raise ValueError("params are bound to a Relax function, and this module has none")
-    return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
+    try:
+        return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
+    except tvm.error.InternalError as error:
+        raise UnsupportedModel(
+            f"TVM cannot lower a part of this model: {first_line(error)}; write that part with other operators, or "
+            "with float32"
+        ) from error
 
 
 def digests(mod: tvm.IRModule) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 from tvm import te, tirx, topi
 
 from loopwright.codegen.extremes import infinity, is_later, larger, smaller
-from loopwright.codegen.graph.rewriting import dtype_of
+from loopwright.codegen.graph.rewriting import dtype_of, scalar_of
 from loopwright.codegen.program.broadcasting import at, broadcast
 
 _Legalization = Callable[[Any, Any], Any]
@@ -175,11 +175,21 @@ def _max_pool(builder: Any, call: Any) -> Any:
     return builder.call_te(max_pool, call.args[0], primfunc_name_hint=_name(call))
 
 
+def _full(builder: Any, call: Any) -> Any:
+    """Legalise a tensor of infinities or NaN, for which TVM's own legalisation raises TypeError."""
+    value, shape = scalar_of(call.args[1]), call.ty.shape
+    if value is None or math.isfinite(value) or not all(isinstance(extent, tirx.IntImm) for extent in shape):
+        return _usual(builder, call)
+    constant = tirx.const(value, dtype_of(call))
+    return builder.call_te(lambda: te.compute(shape, lambda *_: constant, name="full"), primfunc_name_hint=_name(call))
+
+
 LEGALIZATIONS: dict[str, _Legalization] = {
     **dict.fromkeys(("relax.clip", "relax.nn.relu", "relax.nn.relu6"), _clip),
     **{f"relax.nn.max_pool{rank}d": _max_pool for rank in (1, 2, 3)},
     "relax.argmax": _place(1),
     "relax.argmin": _place(-1),
+    **dict.fromkeys(("relax.full", "relax.full_like"), _full),
     "relax.max": _reduction(larger, -1),
     "relax.maximum": _elementwise(larger),
     "relax.min": _reduction(smaller, 1),

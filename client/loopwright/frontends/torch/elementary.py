@@ -59,7 +59,16 @@ def _test(operator: Any) -> Converter:
 
 
 def _sign(node: Node) -> Any:
+    if "uint" in node.dtype:  # of which TVM makes -1 as well
+        return relax.op.minimum(node["self"], relax.const(1, node.dtype))
     return node["self"] if node.dtype == "bool" else node.usual()
+
+
+def _negative(node: Node) -> Any:
+    """Convert a negation. TVM multiplies by -1, which unsigned integers do not have."""
+    if "uint" not in node.dtype:
+        return node.usual()
+    return relax.op.subtract(relax.const(0, node.dtype), node["self"])
 
 
 def _logarithm(base: int) -> Converter:
@@ -93,6 +102,7 @@ CONVERTERS: dict[str, Converter] = {
     "log10.default": _logarithm(10),
     "log1p.default": _precise(elementary.log1p),
     "log2.default": _logarithm(2),
+    "neg.default": _negative,
     "sign.default": _sign,
     "sinh.default": _precise(elementary.sinh),
 }

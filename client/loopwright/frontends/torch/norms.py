@@ -94,6 +94,11 @@ def _layer_norm(node: Node) -> Any:
     axes, data = list(range(-rank, 0)), node.cast(node["input"], inner)
     statistics = _standardized(node, data, axes)[1:] if node.uses(1) or node.uses(2) else None
     others = (None, None) if statistics is None else _statistics(node, *statistics)
+    if own == "float64":  # TVM has a function for float32 and float16 only
+        result = _standardized(node, data, axes)[0]
+        for name, operator in (("weight", relax.op.multiply), ("bias", relax.op.add)):
+            result = result if node[name] is None else node.emit(operator(result, node.cast(node[name], own)))
+        return result, *others
     if own == inner:
         return node.usual(), *others
     shape = [int(extent) for extent in node["normalized_shape"]]
