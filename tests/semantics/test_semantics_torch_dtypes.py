@@ -61,6 +61,19 @@ def test_tensors_may_be_full_of_what_is_no_number(dtype: torch.dtype) -> None:
     )
 
 
+def test_bfloat16_is_tested_for_nan_and_infinities() -> None:
+    x = torch.tensor([math.nan, 1.5, math.inf, -math.inf, -0.0, 3e38]).bfloat16()
+    assert_agree(
+        {
+            "tests": lambda x, y: (x.isnan(), x.isinf(), x.isfinite(), torch.isclose(x, y, equal_nan=True)),
+            "replaced": lambda x, y: (x.nan_to_num(), x.nan_to_num(1.0, 2.0, -3.0), torch.fmin(x, y), torch.fmax(x, y)),
+            "sums": lambda x, y: (x.nansum(), torch.hypot(x, y)),
+        },
+        (x, x.flip(0)),
+        rtol=1e-2,
+    )
+
+
 def test_what_tvm_cannot_lower_is_no_error_of_tvm() -> None:
     builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((2, 4), "float64"))
     weight = relax.const([1.0] * 4, "float64")

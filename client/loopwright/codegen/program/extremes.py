@@ -175,6 +175,18 @@ def _max_pool(builder: Any, call: Any) -> Any:
     return builder.call_te(max_pool, call.args[0], primfunc_name_hint=_name(call))
 
 
+def _test(builder: Any, call: Any) -> Any:
+    """Legalise a test for NaN or infinities, which TVM does not have for bfloat16."""
+    if dtype_of(call.args[0]) != "bfloat16":
+        return _usual(builder, call)
+    test = getattr(tirx, _name(call))
+
+    def tested(data: te.Tensor) -> te.Tensor:
+        return te.compute(data.shape, lambda *place: test(tirx.Cast("float32", data(*place))), name="test")
+
+    return builder.call_te(tested, call.args[0], primfunc_name_hint=_name(call))
+
+
 def _full(builder: Any, call: Any) -> Any:
     """Legalise a tensor of infinities or NaN, for which TVM's own legalisation raises TypeError."""
     value, shape = scalar_of(call.args[1]), call.ty.shape
@@ -190,6 +202,7 @@ LEGALIZATIONS: dict[str, _Legalization] = {
     "relax.argmax": _place(1),
     "relax.argmin": _place(-1),
     **dict.fromkeys(("relax.full", "relax.full_like"), _full),
+    **{f"relax.is{name}": _test for name in ("finite", "inf", "nan")},
     "relax.max": _reduction(larger, -1),
     "relax.maximum": _elementwise(larger),
     "relax.min": _reduction(smaller, 1),
