@@ -4,50 +4,45 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import torch
 
-ROOT = Path(__file__).parents[2]
-RESULTS = json.loads((ROOT / "docs/hooks/operators/torch.json").read_text())
-SAMPLE = 6
+RESULTS = json.loads((Path(__file__).parents[2] / "docs/hooks/operators/torch.json").read_text())
+DRAWN = {torch.float32: 6, torch.bfloat16: 2, torch.float64: 2, torch.uint8: 2}
 """Operators of which one sample runs in each round. They are drawn once: the seed is fixed."""
 TOGETHER = 10
-"""Operators that run in one process in the whole sweep, which may die."""
+"""Operators that run in one process of the whole sweep."""
 
 
-def test_operators_drawn_by_a_fixed_seed_compute_what_pytorch_does() -> None:
+@pytest.mark.parametrize("dtype", DRAWN, ids=str)
+def test_operators_drawn_by_a_fixed_seed_compute_what_pytorch_does(dtype: torch.dtype) -> None:
     from tests.support import torch_sweep  # which takes seconds to import PyTorch's samples
 
-    right = [name for name, row in RESULTS.items() if row["pass"] and not row["refused"] and not row["different"]]
+    right = [
+        name
+        for name, row in RESULTS.items()
+        if row["pass"] and not row["refused"] and not row["different"]
+        if dtype in torch_sweep.OPERATORS[name].supported_dtypes("cpu")
+    ]
     drawn = [
         outcome
-        for name in random.Random(0).sample(right, SAMPLE)
-        for outcome in torch_sweep.outcomes(name, torch.float32, most=1)
+        for name in random.Random(0).sample(right, DRAWN[dtype])
+        for outcome in torch_sweep.outcomes(name, dtype, most=1)
     ]
-    assert len(drawn) > SAMPLE / 2
+    assert len(drawn) >= DRAWN[dtype] / 2
     assert [outcome for outcome in drawn if outcome.kind != "pass"] == []
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("first", range(0, len(RESULTS), TOGETHER))
 def test_operators_differ_only_where_the_documentation_says_so(first: int) -> None:
-    names = list(RESULTS)[first : first + TOGETHER]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.torch_sweep", "2", *names],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    outcomes = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    wrong = [each for each in outcomes if each["kind"] in ("different", "raised")]
-    unexpected = Counter(each["operator"] for each in wrong) - Counter(
+    from tests.support.torch_sweep import swept
+
+    wrong = [each for each in swept(list(RESULTS)[first : first + TOGETHER]) if each.kind in ("different", "raised")]
+    unexpected = Counter(each.operator for each in wrong) - Counter(
         {name: row["different"] for name, row in RESULTS.items()}
     )
-    assert not unexpected, [each for each in wrong if each["operator"] in unexpected]
+    assert not unexpected, [each for each in wrong if each.operator in unexpected]

@@ -1,16 +1,22 @@
 """Every operator among PyTorch's own samples (OpInfo), compiled and compared with PyTorch.
 
-Run as a program with names of operators, it prints the outcome of each cell as a line of JSON.
+    .venv/bin/python -m tests.support.torch_sweep NAME ...         prints the outcome of each cell as a line of JSON
+    .venv/bin/python -m tests.support.torch_sweep --renew NAME ... counts them in the table of the documentation
+
+Without names, the table of all operators is renewed, which takes hours.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 import sys
 import types
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -29,12 +35,22 @@ sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=object))  # 
 with mock.patch("torch.backends.disable_global_flags"):
     from torch.testing._internal.common_methods_invocations import op_db
 
-DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16)
+DTYPES = (
+    torch.float32, torch.int64, torch.bool, torch.float16, torch.bfloat16, torch.float64, torch.uint8,
+)  # fmt: skip
 OPERATORS = {" ".join(filter(None, (each.name, each.variant_test_name))): each for each in op_db}
 UNORDERED = ("topk", "kthvalue", "mode")
 """Operators whose second results are places of equal elements, which PyTorch leaves open."""
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "docs/hooks/operators/torch.json"
+TOGETHER = 10
+"""Operators that run in one process, which may die."""
+_MOST_SAMPLES = 2
+"""Of an operator, in each dtype."""
+_SECONDS = 3600
+"""Of such a process."""
 _MOST_ELEMENTS = 5000
-_TOLERANCE = {torch.float16: 1e-2, torch.float32: 2e-5, torch.float64: 1e-10}
+_TOLERANCE = {torch.bfloat16: 4e-2, torch.float16: 1e-2, torch.float32: 2e-5, torch.float64: 1e-10}
 _SPECIAL = ((float("nan"), 1.5, -2.0, 0.0), (float("inf"), 1.0, float("-inf"), -0.0, 2.5), (0.5, -0.5, 2.5, 2.5, -7.0))
 
 
@@ -140,8 +156,38 @@ def _difference(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -
     return ""
 
 
+def swept(names: Sequence[str]) -> list[Outcome]:
+    """Return the outcomes of operators in all dtypes, which another process finds.
+
+    Raises:
+        RuntimeError: the process ended with another status than 0.
+    """
+    command = [sys.executable, "-m", "tests.support.torch_sweep", *names]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SECONDS)
+    if done.returncode:
+        raise RuntimeError(f"{', '.join(names)}: {done.stderr[-2000:]}")
+    return [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def renew(names: Sequence[str]) -> None:
+    """Count the outcomes of operators in the table of the documentation; what raises an error counts as different."""
+    for first in range(0, len(names), TOGETHER):
+        batch = names[first : first + TOGETHER]
+        found = swept(batch)
+        table = json.loads(TABLE.read_text())
+        for name in batch:
+            kinds = Counter(each.kind for each in found if each.operator == name)
+            kinds["different"] += kinds.pop("raised", 0)
+            if kinds.total():
+                table[name] = {kind: kinds[kind] for kind in ("pass", "refused", "different")}
+        rows = (f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(table.items()))
+        TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
 if __name__ == "__main__":
-    for each in sys.argv[2:]:
-        for dtype in DTYPES:
-            for outcome in outcomes(each, dtype, most=int(sys.argv[1])):
-                print(json.dumps(asdict(outcome)), flush=True)
+    if sys.argv[1:2] in ([], ["--renew"]):
+        renew(sys.argv[2:] or list(OPERATORS))
+        sys.exit()
+    for each, dtype in itertools.product(sys.argv[1:], DTYPES):
+        for outcome in outcomes(each, dtype, most=_MOST_SAMPLES):
+            print(json.dumps(asdict(outcome)), flush=True)
