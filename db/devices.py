@@ -93,6 +93,11 @@ class Devices:
             raise NotFound("device class", device_class_id)
         return _peaks(row)
 
+    def peak_flops(self, device_class_id: str) -> float | None:
+        """Return the operations per second in float32; None if they were not measured. Raises `NotFound`."""
+        peaks = self.peaks(device_class_id)
+        return peaks.flops if peaks is not None and peaks.dtype == "float32" else None
+
     def overview(self, live_within: float) -> list[DeviceClassView]:
         """Return all classes with their bests and the workers seen within `live_within` seconds, by model and id."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)

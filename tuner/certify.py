@@ -5,13 +5,11 @@ from __future__ import annotations
 import heapq
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 
 from loopwright.codegen.arrays import DRAWS, tolerance
-from loopwright.codegen.kinds import Stage, Values
+from loopwright.codegen.kinds import Values
 from loopwright.codegen.math_mode import TF32
-from tuner.errors import RaceFailed
-from tuner.floor import impossible, least_seconds
+from tuner.floor import least_seconds, race
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.types import BASELINE, Certificate, Failure, Measured, Trial, Workload
 
@@ -40,26 +38,17 @@ def certify(
     ranked = _ranking(trials, 8 * contenders)
     while True:
         chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][:contenders]
-        result = fleet.race(
-            RaceRequest(
-                module_json=workload.module_json,
-                args=workload.args,
-                outputs=outputs,
-                contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
-                math=workload.math,
-            ),
-            meanwhile,
+        request = RaceRequest(
+            module_json=workload.module_json,
+            args=workload.args,
+            outputs=outputs,
+            contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
+            math=workload.math,
         )
-        if failure := impossible(result.baseline.run_secs, least, Stage.CERTIFY):
-            raise RaceFailed(failure.message)
-        result = replace(result, contenders={key: _possible(entry, least) for key, entry in result.contenders.items()})
+        result = race(fleet, request, meanwhile, least)
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not chosen or _accepted(result):
             return _certificate(result, workload, outputs, rejected)
-
-
-def _possible(entry: Raced | Failure, least: float) -> Raced | Failure:
-    return entry if isinstance(entry, Failure) else impossible(entry.run_secs, least, Stage.CERTIFY) or entry
 
 
 def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:

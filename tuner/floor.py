@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopwright.codegen.kinds import FailureKind, Stage
+from tuner.errors import RaceFailed
+from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult
 from tuner.types import Failure, Workload
 
 CALL_SECONDS = 1e-9
@@ -45,3 +48,18 @@ def impossible(run_secs: Sequence[float], least: float, stage: Stage) -> Failure
         "this device: it does not do its work whenever it is called"
     )
     return Failure(stage, FailureKind.WRONG_RESULT, message)
+
+
+def race(fleet: Fleet, request: RaceRequest, meanwhile: Meanwhile, least: float) -> RaceResult:
+    """Race programs, and return the failure of each contender whose median is below the least seconds in its place.
+
+    Raises RaceFailed if the unscheduled program cannot be run, or if its own median is below them.
+    """
+    result = fleet.race(request, meanwhile)
+    if failure := impossible(result.baseline.run_secs, least, Stage.CERTIFY):
+        raise RaceFailed(failure.message)
+    return replace(result, contenders={key: _possible(entry, least) for key, entry in result.contenders.items()})
+
+
+def _possible(entry: Raced | Failure, least: float) -> Raced | Failure:
+    return entry if isinstance(entry, Failure) else impossible(entry.run_secs, least, Stage.CERTIFY) or entry

@@ -209,7 +209,6 @@ class JobRunner:
     ) -> None:
         job = claimed.job
         share = job.budget.trials_of_a_task(len(tasks) + len(others))
-        peaks = self._db.devices.peaks(job.device_class_id)
         request = TuneRequest(
             tasks=[self._spec(task, claimed) for task in tasks],
             target_json=job.target_json,
@@ -223,7 +222,7 @@ class JobRunner:
             ),
             seed=job.seed,
             base_model=self._db.cost_models.get(job.device_class_id, TVM_VERSION),
-            peak_flops=peaks.flops if peaks is not None and peaks.dtype == "float32" else None,
+            peak_flops=self._db.devices.peak_flops(job.device_class_id),
         )
         self._share.trials = request.budget.max_trials - sum(task.trials for task in tasks)
         self._share.until = math.inf if time_left is None else time.monotonic() + time_left

@@ -51,6 +51,7 @@ def run(
         1.0 + state.max_slowdown,
         fleet,
         meanwhile=meanwhile,
+        peak_flops=database.devices.peak_flops(claimed.job.device_class_id),
     )
     on_wire = _on_wire(result, state.max_slowdown)
     database.gates.store(claimed.job.id, claimed.lease_token, on_wire.model_dump(mode="json"))

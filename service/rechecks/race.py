@@ -37,9 +37,10 @@ def run(
         return
     request = TuneRequest([], claimed.job.target_json, None, Budget(max_trials=0), claimed.job.seed)
     runtime = database.devices.get(claimed.job.device_class_id).runtime
+    peak_flops = database.devices.peak_flops(claimed.job.device_class_id)
     with closing(open_search(request)) as search:
         for number, view in enumerate(left):
-            result = _raced(database, number, view, search, fleet, meanwhile)
+            result = _raced(database, number, view, search, fleet, meanwhile, peak_flops)
             on_wire = _on_wire(result, runtime).model_dump(mode="json")
             database.rechecks.store(
                 claimed.job.id, claimed.lease_token, view.certificate_id, on_wire, holds=result.verdict.holds
@@ -47,7 +48,13 @@ def run(
 
 
 def _raced(
-    database: Database, number: int, view: RecheckView, search: Search, fleet: Fleet, meanwhile: Meanwhile
+    database: Database,
+    number: int,
+    view: RecheckView,
+    search: Search,
+    fleet: Fleet,
+    meanwhile: Meanwhile,
+    peak_flops: float | None,
 ) -> RecheckResult:
     workload = stored_workload(database, view.workload_hash)
     try:
@@ -55,7 +62,7 @@ def _raced(
     except SearchFailed as error:
         return RecheckResult(RecheckVerdict.UNCLEAR, 0, message=str(error))
     certified = Certified(workload, outputs, view.trace_json, view.best_median, view.baseline_median)
-    return recheck(certified, fleet, meanwhile=meanwhile)
+    return recheck(certified, fleet, meanwhile=meanwhile, peak_flops=peak_flops)
 
 
 def _on_wire(result: RecheckResult, runtime: str) -> schemas.RecheckResult:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from loopwright.codegen.kinds import Change, GateVerdict
 from tuner.errors import RaceFailed
+from tuner.floor import least_seconds, race
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest
 from tuner.races.sequential import DEFAULT, Estimate, SequentialConfig, Verdict, decide, estimate
 from tuner.types import Failure, Workload
@@ -95,11 +96,13 @@ def compare(
     fleet: Fleet,
     *,
     meanwhile: Meanwhile,
+    peak_flops: float | None = None,
     config: SequentialConfig = DEFAULT,
 ) -> GateResult:
     """Race the programs in which two models differ, until it is clear whether the slowdown exceeds ``bound``.
 
-    ``bound`` is a ratio: 1.03 for three percent. A program of the candidate that fails is a regression.
+    ``bound`` is a ratio: 1.03 for three percent. A program of the candidate that fails is a regression. ``peak_flops``
+    is as of `tuner.floor.least_seconds`.
     """
     same = {program.key for program in reference} & {program.key for program in candidate}
     # What is in both takes the same time in both, whatever their certificates say.
@@ -112,7 +115,7 @@ def compare(
     ratios: list[float] = []
     while by_workload and rounds < config.looks[-1]:
         for programs in by_workload.values():
-            _race(list(programs.values()), measured, fleet, meanwhile)
+            _race(list(programs.values()), measured, fleet, meanwhile, peak_flops)
         rounds += 1
         if any(measured[program.key].failure for program in candidate):
             break
@@ -135,7 +138,11 @@ def compare(
 
 
 def _race(
-    programs: Sequence[GateProgram], measured: Mapping[Key, _Measured], fleet: Fleet, meanwhile: Meanwhile
+    programs: Sequence[GateProgram],
+    measured: Mapping[Key, _Measured],
+    fleet: Fleet,
+    meanwhile: Meanwhile,
+    peak_flops: float | None,
 ) -> None:
     """Race the programs of one workload in one process, and add what each took."""
     first = programs[0]
@@ -149,7 +156,7 @@ def _race(
         math=first.workload.math,
     )
     try:
-        result = fleet.race(request, meanwhile)
+        result = race(fleet, request, meanwhile, least_seconds(first.workload, first.outputs, peak_flops))
     except RaceFailed as error:
         for program in programs:
             measured[program.key].failure = str(error)

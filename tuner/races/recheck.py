@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from loopwright.codegen.kinds import RecheckVerdict
 from tuner.errors import RaceFailed
+from tuner.floor import least_seconds, race
 from tuner.ports import Fleet, Meanwhile, RaceRequest
 from tuner.races.sequential import DEFAULT, Estimate, SequentialConfig, Verdict, decide, estimate
 from tuner.types import Failure, Workload
@@ -60,13 +61,16 @@ def recheck(
     fleet: Fleet,
     *,
     meanwhile: Meanwhile,
+    peak_flops: float | None = None,
     max_slowdown: float = MAX_SLOWDOWN,
     config: SequentialConfig = DEFAULT,
 ) -> RecheckResult:
     """Race a best with the unscheduled program until it is clear whether it is slower by ``max_slowdown``.
 
-    Each round checks the results on new inputs, in a fresh process.
+    Each round checks the results on new inputs, in a fresh process. ``peak_flops`` is as of
+    `tuner.floor.least_seconds`.
     """
+    least = least_seconds(certified.workload, certified.outputs, peak_flops)
     bests: list[float] = []
     baselines: list[float] = []
     slowdowns: list[float] = []
@@ -80,7 +84,7 @@ def recheck(
             math=certified.workload.math,
         )
         try:
-            result = fleet.race(request, meanwhile)
+            result = race(fleet, request, meanwhile, least)
         except RaceFailed as error:
             return RecheckResult(RecheckVerdict.UNCLEAR, len(slowdowns), message=f"nothing to compare with: {error}")
         raced = result.contenders[_BEST]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.races.recheck import Certified, RecheckResult, recheck
 from tuner.races.sequential import DEFAULT
-from tuner.types import Failure, Workload
+from tuner.types import Failure, Operation, Workload
 
 CERTIFIED = Certified(Workload("w", "family", "f", "module", "", ()), (False, True), "[]", best=1e-4, baseline=1e-3)
 
@@ -89,6 +91,28 @@ def test_without_a_program_to_compare_with_nothing_is_said_of_the_best() -> None
     assert found.verdict is RecheckVerdict.UNCLEAR
     assert found.verdict.holds is None
     assert found.message.endswith("the unscheduled program crashed")
+
+
+def test_a_best_that_is_faster_than_the_machine_does_not_hold() -> None:
+    fleet = Fleet(1e-10)
+    found = checked(fleet)
+    assert (found.verdict, found.verdict.holds, len(fleet.races)) == (RecheckVerdict.FAILED, False, 1)
+    assert found.message is not None
+    assert "no program of this function takes less" in found.message
+
+
+def test_a_faster_machine_allows_less_time() -> None:
+    product = replace(
+        CERTIFIED, outputs=(), workload=replace(CERTIFIED.workload, operation=Operation("x", "float32", 2e9))
+    )
+    for peak, verdict in ((1e12, RecheckVerdict.FAILED), (1e13, RecheckVerdict.HOLDS)):
+        found = recheck(product, Fleet(1e-4), meanwhile=nothing_meanwhile, peak_flops=peak)  # type: ignore[arg-type]
+        assert found.verdict is verdict
+
+
+def test_an_unscheduled_program_that_is_faster_than_the_machine_is_nothing_to_compare_with() -> None:
+    found = checked(Fleet(1e-4, baseline=1e-10))
+    assert (found.verdict, found.verdict.holds) == (RecheckVerdict.UNCLEAR, None)
 
 
 def test_equal_programs_are_hardly_ever_found_slower() -> None:
