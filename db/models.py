@@ -402,6 +402,11 @@ class Recheck(Base):
     certificate_id: Mapped[str] = mapped_column(ForeignKey("certificates.id"), primary_key=True)
     reason: Mapped[str]
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    document: Mapped[str | None]
+    """What is signed of the result: JSON, as `db.results.evidence.verdict` writes it; None until there is a result."""
+    key_id: Mapped[str | None] = mapped_column(ForeignKey("signing_keys.id"))
+    signature: Mapped[str | None]
+    """Of the document, in base64."""
 
 
 class Trial(Base):
@@ -529,6 +534,8 @@ class SigningKey(Base):
     """None once it is retired."""
     created_at: Mapped[datetime]
     retired_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    """Since when nothing that it signed is believed."""
 
 
 class Certificate(Base):
@@ -579,6 +586,10 @@ class Certificate(Base):
     key_id: Mapped[str] = mapped_column(ForeignKey("signing_keys.id"))
     signature: Mapped[str]
     """Of the document, in base64."""
+    verdict_document: Mapped[str | None]
+    """What is signed of the last recheck: JSON, as `db.results.evidence.verdict` writes it."""
+    verdict_key_id: Mapped[str | None] = mapped_column(ForeignKey("signing_keys.id"))
+    verdict_signature: Mapped[str | None]
 
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
 

@@ -78,7 +78,7 @@ class GateView:
 class RecheckView:
     """A certificate that a job races again; the medians are those of the certificate.
 
-    ``result`` is in the form of the wire, None until the race.
+    ``result`` is in the form of the wire, and ``signed`` what is signed of it; None until the race.
     """
 
     certificate_id: str
@@ -90,6 +90,7 @@ class RecheckView:
     baseline_median: float
     reason: str
     result: dict[str, Any] | None
+    signed: SignedDocument | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,8 @@ class CertificateView:
 
     ``value`` is the evidence; ``rejected_trials`` are the trial ids of the rejected contenders, by candidate hash.
     ``conditions`` are TVM, kernel and driver of its newest race, ``checked_at`` is when it was last raced anew, and
-    ``regressed_at`` since when it is known not to hold any more. ``signed`` is what was signed when it was issued.
+    ``regressed_at`` since when it is known not to hold any more. ``signed`` is what was signed when it was issued, and
+    ``verdict`` what was signed of the last recheck.
     """
 
     id: str
@@ -249,6 +251,7 @@ class CertificateView:
     value: Certificate
     rejected_trials: dict[str, str]
     signed: SignedDocument
+    verdict: SignedDocument | None
     interval: SpeedupInterval
 
     @property

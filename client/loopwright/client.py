@@ -809,7 +809,9 @@ class Client:
         """Raise WrongCertificate unless the service has signed the certificate of each best, and for this schedule."""
         from loopwright.results import evidence
 
-        signed_with = {best.certificate.signed.key_id for best in bests if best.certificate.signed is not None}
+        certificates = [best.certificate for best in bests]
+        documents = [signed for each in certificates for signed in (each.signed, each.verdict)]
+        signed_with = {signed.key_id for signed in documents if signed is not None}
         if not signed_with.issubset(self._keys):
             self._keys = evidence.by_id(self.signing_keys())
         for best in bests:

@@ -67,8 +67,15 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         value=value,
         rejected_trials=_rejected_trials(row),
         signed=SignedDocument(row.document, row.key_id, row.signature),
+        verdict=_verdict(row),
         interval=interval_of(row.document),
     )
+
+
+def _verdict(row: CertificateRow) -> SignedDocument | None:
+    if row.verdict_document is None or row.verdict_key_id is None or row.verdict_signature is None:
+        return None
+    return SignedDocument(row.verdict_document, row.verdict_key_id, row.verdict_signature)
 
 
 def certificate_of_record(session: Session, trial_id: str) -> CertificateView | None:

@@ -1,11 +1,13 @@
-"""The signed document of a certificate, which `loopwright.schemas.Evidence` describes and reads."""
+"""What is signed: certificates and verdicts of rechecks, as `loopwright.schemas.evidence` describes and reads them."""
 
 from __future__ import annotations
 
 import json
 import math
 from datetime import datetime
+from typing import Any
 
+from db.models import Certificate as CertificateRow
 from db.models import DeviceClass, Target, Task, Trial
 from db.views import SpeedupInterval
 from loopwright.codegen import signatures
@@ -77,5 +79,28 @@ def document(
             "library": encode(certificate.library),
             "sandbox": encode(certificate.sandbox),
             "device_state": encode(certificate.device_state),
+        }
+    )
+
+
+def verdict(certificate: CertificateRow, job_id: str, result: dict[str, Any]) -> str:
+    """Return the text that is signed of a recheck: its result, and what the certificate says of itself since then.
+
+    ``result`` is in the form of the wire.
+    """
+    regressed_at = certificate.regressed_at
+    assert certificate.checked_at is not None, "a certificate that was raced again says when"
+    return signatures.canonical(
+        {
+            "format": FORMAT,
+            "kind": "recheck",
+            "certificate_id": certificate.id,
+            "workload_hash": certificate.workload_hash,
+            "device_class": certificate.device_class_id,
+            "job_id": job_id,
+            "checked_at": certificate.checked_at.isoformat(),
+            "conditions": certificate.conditions,
+            "regressed_at": None if regressed_at is None else regressed_at.isoformat(),
+            "result": result,
         }
     )

@@ -16,8 +16,10 @@ from db.events import recheck_event
 from db.leases import own_job
 from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Trial, Workload
 from db.results.certificates import conditions
+from db.results.evidence import verdict
+from db.results.signing_keys import current_signer
 from db.states import WebhookEvent
-from db.views import DueRecheck, RecheckView
+from db.views import DueRecheck, RecheckView, SignedDocument
 from loopwright.codegen.kinds import FINISHED
 from tuner.errors import LeaseLost
 from tuner.types import DeviceClass as DeviceClassValue
@@ -110,6 +112,7 @@ class Rechecks:
                     baseline_median=certificate.baseline_median,
                     reason=row.reason,
                     result=row.result,
+                    signed=_signed(row),
                 )
                 for row, certificate, name, trace_json in session.execute(wanted)
             ]
@@ -117,7 +120,9 @@ class Rechecks:
     def store(
         self, job_id: str, lease_token: str, certificate_id: str, result: dict[str, Any], *, holds: bool | None
     ) -> None:
-        """Store the result of a race in the form of the wire, and whether the certificate holds (None: unknown).
+        """Store the result of a race in the form of the wire, sign it, and store whether the certificate holds.
+
+        ``holds`` is None if that is unknown.
 
         If the certificate does not hold, the next one becomes the best, and webhooks are notified. Raise LeaseLost if
         another run has the job.
@@ -125,8 +130,7 @@ class Rechecks:
         with self._sessions.write() as session:
             if own_job(session, job_id, lease_token) is None:
                 raise LeaseLost(f"job {job_id} is no longer under this lease")
-            now = self._sessions.now()
-            session.get_one(Recheck, (job_id, certificate_id)).result = result
+            signer, now = current_signer(session, self._sessions.now()), self._sessions.now()
             certificate = session.get_one(Certificate, certificate_id)
             certificate.checked_at = now
             certificate.conditions = result["conditions"] or certificate.conditions
@@ -136,8 +140,19 @@ class Rechecks:
                 notify(session, WebhookEvent.BEST_REGRESSED, _facts(job_id, name, certificate) | result, now)
             if holds is not None:
                 certificate.regressed_at = None if holds else (certificate.regressed_at or now)
+            row, text = session.get_one(Recheck, (job_id, certificate_id)), verdict(certificate, job_id, result)
+            row.result = result
+            row.document, row.key_id, row.signature = text, signer.id, signer.sign(text)
+            certificate.verdict_document = row.document
+            certificate.verdict_key_id, certificate.verdict_signature = row.key_id, row.signature
             session.flush()
             renew_best(session, certificate.workload_hash, certificate.device_class_id)
+
+
+def _signed(row: Recheck) -> SignedDocument | None:
+    if row.document is None or row.key_id is None or row.signature is None:
+        return None
+    return SignedDocument(row.document, row.key_id, row.signature)
 
 
 def _facts(job_id: str, name: str, certificate: Certificate) -> dict[str, Any]:

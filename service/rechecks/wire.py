@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from db.views import RecheckView
 from loopwright import schemas
+from service.records.wire import signed
 from service.units import micros
 
 
@@ -17,4 +18,5 @@ def recheck(view: RecheckView) -> schemas.Recheck:
         certified_best_us=micros(view.best_median),
         certified_baseline_us=micros(view.baseline_median),
         result=None if view.result is None else schemas.RecheckResult.model_validate(view.result),
+        signed=None if view.signed is None else signed(view.signed),
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from db.results.signing_keys import SigningKeyView
-from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView, SpeedupInterval
+from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView, SignedDocument, SpeedupInterval
 from loopwright import schemas
 from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.rule import applied_rule
@@ -78,8 +78,13 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         conditions=view.conditions,
         checked_at=view.checked_at,
         regressed_at=view.regressed_at,
-        signed=schemas.SignedDocument(**asdict(view.signed)),
+        signed=signed(view.signed),
+        verdict=None if view.verdict is None else signed(view.verdict),
     )
+
+
+def signed(document: SignedDocument) -> schemas.SignedDocument:
+    return schemas.SignedDocument(**asdict(document))
 
 
 def signing_key(view: SigningKeyView) -> schemas.SigningKey:

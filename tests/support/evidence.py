@@ -13,6 +13,15 @@ KEY = {
     "created_at": "2026-01-01T00:00:00Z",
     "retired_at": None,
 }
+RESULT = {
+    "verdict": "holds",
+    "rounds": 3,
+    "slowdown": {"value": 1.01, "low": 0.97, "high": 1.04},
+    "best_us": 12.5,
+    "baseline_us": 130.0,
+    "conditions": "TVM 0.27, Linux 6.8",
+    "message": None,
+}
 TOLERANCES = ("rtol", "atol", "max_abs_error", "max_rel_error")
 COPIED = ("id", "created_at", "inputs", *TOLERANCES, "baseline_run_secs", "best_run_secs", "contenders", "sandbox")
 
@@ -42,9 +51,31 @@ def signed(best: dict[str, Any], private_key: str = PRIVATE_KEY) -> dict[str, An
             "grade": certificate["grade"],
         }
     )
-    evidence = {
+    return best | {"certificate": certificate | {"signed": sign(document, private_key)}}
+
+
+def rechecked(best: dict[str, Any], private_key: str = PRIVATE_KEY, **changes: Any) -> dict[str, Any]:
+    """Return a best as JSON that was raced again; ``changes`` are fields of what is signed of that."""
+    certificate = best["certificate"]
+    state = {"checked_at": "2026-02-01T00:00:00Z", "conditions": "TVM 0.27, Linux 6.8", "regressed_at": None}
+    document = {
+        "format": 1,
+        "kind": "recheck",
+        "certificate_id": certificate["id"],
+        "workload_hash": best["workload_hash"],
+        "device_class": best["device_class"],
+        "job_id": "job",
+        "result": RESULT,
+    }
+    verdict = sign(signatures.canonical(document | state | changes), private_key)
+    shown = {field: changes.get(field, value) for field, value in state.items()}
+    return best | {"certificate": certificate | shown | {"verdict": verdict}}
+
+
+def sign(document: str, private_key: str = PRIVATE_KEY) -> dict[str, Any]:
+    """Return a document with its signature."""
+    return {
         "document": document,
         "key_id": signatures.key_id(signatures.public_key(private_key)),
         "signature": signatures.sign(private_key, document),
     }
-    return best | {"certificate": certificate | {"signed": evidence}}

@@ -159,8 +159,19 @@ class Job:
         return None if answer.json() is None else parse(schemas.GateState, answer)
 
     def rechecks(self) -> list[schemas.Recheck]:
-        """Return the bests that the job races again (`Client.recheck`), with the results; empty for other jobs."""
-        return list(self._transport.pages(schemas.Recheck, self._path("/rechecks")))
+        """Return the bests that the job races again (`Client.recheck`), with the results; empty for other jobs.
+
+        Raises:
+            WrongCertificate: a result is not what the service signed.
+        """
+        from loopwright.results import evidence
+
+        found = list(self._transport.pages(schemas.Recheck, self._path("/rechecks")))
+        if any(each.result is not None for each in found):
+            keys = evidence.by_id(self._transport.pages(schemas.SigningKey, "/api/v1/keys"))
+            for each in found:
+                evidence.check_recheck(each, keys)
+        return found
 
     def module(self, shapes: dict[str, int] | None = None) -> Any:
         """Return the submitted module with the best schedules applied by the service, as an IRModule (needs TVM).

@@ -1,4 +1,4 @@
-"""Verification of certificates: the signature, and that the signed document is about what is used."""
+"""Verification of certificates and rechecks: the signature, and that the signed document is about what is used."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from loopwright import schemas
 from loopwright.codegen import signatures
@@ -38,7 +39,10 @@ _OF_CERTIFICATE: dict[str, Callable[[schemas.Evidence], Any]] = {
     "sandbox": lambda signed: signed.sandbox,
     "device_state": lambda signed: signed.device_state,
 }
-"""What the fields of a certificate must be. Rechecks change ``conditions``, ``checked_at`` and ``regressed_at``."""
+"""What the fields of a certificate must be, besides those that rechecks change."""
+_OF_RECHECK = ("checked_at", "conditions", "regressed_at")
+"""Fields of a certificate that its last recheck has set."""
+_Document = TypeVar("_Document", bound=BaseModel)
 _OF_RECORD: dict[str, Callable[[schemas.Evidence], Any]] = {
     "workload_hash": lambda signed: signed.workload_hash,
     "target": lambda signed: signed.target,
@@ -91,29 +95,11 @@ def check_certificate(certificate: schemas.Certificate, keys: Keys, name: str) -
     """Return the signed document of the certificate of the function ``name``.
 
     Raises WrongCertificate if the certificate has no signature, none by one of the keys, or other figures than the
-    document.
+    document, or if that is so of its last recheck.
     """
-    signed = certificate.signed
-    if signed is None:
-        raise WrongCertificate(f"the certificate of {name} is not signed; upgrade the service that issued it")
-    key = keys.get(signed.key_id)
-    if key is None:
-        raise WrongCertificate(
-            f"the certificate of {name} is signed with the key {signed.key_id}, which is none of "
-            f"{', '.join(keys) or 'no keys'}; tune {name} again, or get the keys of the service that signed it"
-        )
-    if not signatures.is_signed(signed.document, signed.signature, key.public_key):
-        raise _wrong(name, f"its signature is not that of the key {key.id}")
-    try:
-        evidence = schemas.Evidence.model_validate_json(signed.document)
-    except ValidationError as error:
-        raise WrongCertificate(
-            f"the certificate of {name} has a form that this version of the client cannot read "
-            f"({first_line(error)}); upgrade the client"
-        ) from error
-    if key.retired_at is not None and evidence.created_at > key.retired_at:
-        raise _wrong(name, f"it was issued after its key {key.id} was retired")
+    evidence = _signed(schemas.Evidence, certificate.signed, keys, name, lambda read: read.created_at)
     _compare(name, certificate, evidence, _OF_CERTIFICATE)
+    _check_verdict(certificate, evidence, keys, name)
     _compare_library(name, certificate.library, evidence.library)
     rejected = {each.candidate: each.kind for each in certificate.rejected}
     if rejected != evidence.rejected:
@@ -134,6 +120,69 @@ def check_best(best: schemas.Best | schemas.RecordDetail, keys: Keys) -> schemas
     if signatures.trace_digest(best.trace) != evidence.trace_sha256:
         raise _wrong(best.name, "it is for another schedule (trace)")
     return evidence
+
+
+def check_recheck(recheck: schemas.Recheck, keys: Keys) -> None:
+    """Raise WrongCertificate if a recheck has a result that is not what was signed."""
+    if recheck.result is None:
+        return
+    verdict = _verdict(recheck.signed, keys, recheck.name)
+    about = (verdict.certificate_id, verdict.workload_hash, verdict.result)
+    if about != (recheck.certificate_id, recheck.workload_hash, recheck.result):
+        raise _wrong(recheck.name, "its recheck says something else than what was signed")
+
+
+def _check_verdict(certificate: schemas.Certificate, evidence: schemas.Evidence, keys: Keys, name: str) -> None:
+    """Check what the last recheck has set; without one, the certificate is as it was issued."""
+    if certificate.verdict is None:
+        signed: dict[str, Any] = dict.fromkeys(_OF_RECHECK) | {"conditions": f"{evidence.runtime}, {evidence.system}"}
+    else:
+        verdict = _verdict(certificate.verdict, keys, name)
+        if (verdict.certificate_id, verdict.workload_hash) != (evidence.id, evidence.workload_hash):
+            raise _wrong(name, "its recheck is of another certificate")
+        signed = {field: getattr(verdict, field) for field in _OF_RECHECK}
+    for field in _OF_RECHECK:
+        if getattr(certificate, field) != signed[field]:
+            raise _wrong(name, f"its {field} is {getattr(certificate, field)}, and another was signed")
+
+
+def _verdict(signed: schemas.SignedDocument | None, keys: Keys, name: str) -> schemas.RecheckEvidence:
+    return _signed(schemas.RecheckEvidence, signed, keys, name, lambda read: read.checked_at)
+
+
+def _signed(
+    kind: type[_Document],
+    signed: schemas.SignedDocument | None,
+    keys: Keys,
+    name: str,
+    signed_at: Callable[[_Document], datetime],
+) -> _Document:
+    """Return a signed document of the function ``name``. Raises WrongCertificate if none of the keys has signed it."""
+    if signed is None:
+        raise WrongCertificate(f"the certificate of {name} is not signed; upgrade the service that issued it")
+    key = keys.get(signed.key_id)
+    if key is None:
+        raise WrongCertificate(
+            f"the certificate of {name} is signed with the key {signed.key_id}, which is none of "
+            f"{', '.join(keys) or 'no keys'}; tune {name} again, or get the keys of the service that signed it"
+        )
+    if key.revoked_at is not None:
+        raise WrongCertificate(
+            f"the certificate of {name} is signed with the key {key.id}, which was revoked at {key.revoked_at}: others "
+            "may have it. What the service had, it signed again: get the certificate or make the package again"
+        )
+    if not signatures.is_signed(signed.document, signed.signature, key.public_key):
+        raise _wrong(name, f"its signature is not that of the key {key.id}")
+    try:
+        document = kind.model_validate_json(signed.document)
+    except ValidationError as error:
+        raise WrongCertificate(
+            f"the certificate of {name} has a form that this version of the client cannot read "
+            f"({first_line(error)}); upgrade the client"
+        ) from error
+    if key.retired_at is not None and signed_at(document) > key.retired_at:
+        raise _wrong(name, f"it was issued after its key {key.id} was retired")
+    return document
 
 
 def _compare(

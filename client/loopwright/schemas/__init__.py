@@ -96,7 +96,7 @@ from loopwright.schemas.overview import (
     OpCount,
     Overview,
 )
-from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckFinished, RecheckResult
+from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckEvidence, RecheckFinished, RecheckResult
 from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
 from loopwright.schemas.webhooks import Delivery, DeliveryType, NewWebhook, Webhook, WebhookEvent, WebhookMade
 from loopwright.schemas.workloads import (
@@ -188,6 +188,7 @@ __all__ = [
     "Quota",
     "Range",
     "Recheck",
+    "RecheckEvidence",
     "RecheckFinished",
     "RecheckResult",
     "RecheckVerdict",

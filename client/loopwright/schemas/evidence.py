@@ -23,6 +23,9 @@ class SigningKey(Wire):
     """Time since which it signs."""
     retired_at: datetime | None
     """Time at which another key replaced it; None for the present key. What it signed before stays valid."""
+    revoked_at: datetime | None = None
+    """Since when nothing that it signed is valid, because others may have its private part; None if it is not
+    revoked."""
 
 
 class SignedDocument(Wire):
@@ -36,13 +39,13 @@ class SignedDocument(Wire):
     """Ed25519 signature of the document's bytes, in base64."""
 
 
-class _Read(BaseModel):
+class Read(BaseModel):
     """A part of a document, in which later versions may have more fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Machine(_Read):
+class Machine(Read):
     """The machine on which a race ran."""
 
     model: str
@@ -55,7 +58,7 @@ class Machine(_Read):
     """Threads that functions use."""
 
 
-class LibrarySamples(_Read):
+class LibrarySamples(Read):
     """Samples of a vendor's library."""
 
     name: str
@@ -64,7 +67,7 @@ class LibrarySamples(_Read):
     """Seconds per call."""
 
 
-class Evidence(_Read):
+class Evidence(Read):
     """The document of a certificate: what was certified, where, and all that the closing race measured."""
 
     format: Literal[1]

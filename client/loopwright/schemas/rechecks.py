@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from loopwright.codegen.kinds import RecheckVerdict
 from loopwright.schemas.base import Wire, WorkloadHash
+from loopwright.schemas.evidence import Read, SignedDocument
 from loopwright.schemas.gates import Range
 
 
@@ -64,6 +65,33 @@ class Recheck(Wire):
     """Latency of the unscheduled program in the certificate, in microseconds."""
     result: RecheckResult | None
     """The result; None until the race."""
+    signed: SignedDocument | None = None
+    """The result as the service signed it, which `RecheckEvidence` describes; None until the race."""
+
+
+class RecheckEvidence(Read):
+    """The document of a recheck: its result, and what the certificate says of itself since then."""
+
+    format: Literal[1]
+    """Version of the document's form."""
+    kind: Literal["recheck"]
+    """What is signed."""
+    certificate_id: str
+    """Id of the certificate of the best that was raced again."""
+    workload_hash: str
+    """Digest of the function."""
+    device_class: str
+    """Id of the device class."""
+    job_id: str
+    """The job that raced it."""
+    checked_at: datetime
+    """As `Certificate.checked_at`."""
+    conditions: str
+    """As `Certificate.conditions`."""
+    regressed_at: datetime | None
+    """As `Certificate.regressed_at`."""
+    result: RecheckResult
+    """The result."""
 
 
 class RecheckFinished(Wire):

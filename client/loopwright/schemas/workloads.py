@@ -121,6 +121,8 @@ class Certificate(Wire):
     """Time since which it is known to no longer hold: slower than stated, or wrong; None if it holds."""
     signed: SignedDocument | None = None
     """The evidence as the service signed it when it issued the certificate; None from services before they signed."""
+    verdict: SignedDocument | None = None
+    """The last recheck as the service signed it, which `RecheckEvidence` describes; None if there was none."""
 
 
 class Best(Wire):

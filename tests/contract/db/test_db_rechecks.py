@@ -10,6 +10,7 @@ import pytest
 
 from db.states import EventType, WebhookEvent
 from db.views import ClaimedJob, Rechecked
+from loopwright.codegen import signatures
 from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
@@ -138,6 +139,36 @@ def test_what_came_of_it_is_stored_under_the_jobs_lease_and_told_as_an_event(wor
     assert event.change == Rechecked("w0", "name_w0", result("regression"))
     world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.SUCCEEDED)
     assert not world.db.rechecks.ongoing()
+
+
+@pytest.mark.parametrize(("verdict", "holds"), [("holds", True), ("regression", False), ("unclear", None)])
+def test_what_a_recheck_says_is_signed(world: World, verdict: str, holds: bool | None) -> None:
+    trials, certificate = world.measured(0.5)
+    claimed = recheck_job(world, certificate)
+    assert world.db.rechecks.of_job(claimed.job.id)[0].signed is None
+    world.clock.forward(DAY)
+    world.db.rechecks.store(
+        claimed.job.id, claimed.lease_token, certificate, result(verdict, "runtime 1, Linux 6.8"), holds=holds
+    )
+    [view] = world.db.rechecks.of_job(claimed.job.id)
+    found = world.db.records.get(trials[1].id).certificate
+    assert view.signed is not None
+    assert found is not None
+    assert found.verdict == view.signed
+    [key] = world.db.signing_keys.published()
+    assert signatures.is_signed(view.signed.document, view.signed.signature, key.public_key)
+    assert json.loads(view.signed.document) == {
+        "format": 1,
+        "kind": "recheck",
+        "certificate_id": certificate,
+        "workload_hash": "w0",
+        "device_class": world.device_class.id,
+        "job_id": claimed.job.id,
+        "checked_at": world.clock.time.isoformat(),
+        "conditions": "runtime 1, Linux 6.8",
+        "regressed_at": world.clock.time.isoformat() if holds is False else None,
+        "result": result(verdict, "runtime 1, Linux 6.8"),
+    }
 
 
 def test_webhooks_are_told_once_that_a_best_does_not_hold(world: World) -> None:

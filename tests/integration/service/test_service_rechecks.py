@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from loopwright import schemas
 from loopwright.codegen.kinds import JobState
+from loopwright.results import evidence
 from service.rechecks import jobs
 from tests.integration.service.conftest import Api
 from tests.integration.service.users import sign_up
@@ -64,6 +66,10 @@ def test_what_came_of_it_stands_at_the_best(api: Api, asked: dict[str, Any], wor
         assert best["certificate"]["conditions"] == "tvm, Linux 6.8"
         assert best["certificate"]["checked_at"] is not None
         assert (best["certificate"]["regressed_at"] is None) is holds
+        keys = evidence.by_id(schemas.SigningKey.model_validate(key) for key in api.get("/keys")["items"])
+        evidence.check_best(schemas.Best.model_validate(best), keys)
+        [recheck] = api.get(f"/jobs/{asked['id']}/rechecks")["items"]
+        evidence.check_recheck(schemas.Recheck.model_validate(recheck), keys)
         [row] = [each for each in api.get("/leaderboard")["items"] if each["workload_hash"] == workload]
         assert row["regressed"] is not holds
     api.database.jobs.finish(asked["id"], claimed.lease_token, JobState.SUCCEEDED)

@@ -13,9 +13,9 @@ import loopwright
 from loopwright import schemas
 from loopwright.codegen import signatures
 from loopwright.results import evidence
-from tests.support.evidence import KEY, signed
+from tests.support.evidence import KEY, RESULT, rechecked, sign, signed
 from tests.unit.client.conftest import Command
-from tests.unit.client.fake_service import KEYS, FakeService, best_json
+from tests.unit.client.fake_service import KEYS, FakeService, best_json, job_json
 from tests.unit.client.known_bests import serve
 
 HASH = "0" * 32
@@ -23,7 +23,6 @@ TRACE = [["GetSBlock", [], ["a", "b"], ["v"]], [0.1, 2**70]]
 LIBRARY = {"name": "oneDNN 3", "us": 25.0, "run_secs": [25e-6, 25e-6]}
 REJECTED = {"candidate": "c" * 32, "record_id": None, "stage": "certify", "kind": "WRONG_RESULT", "message": "by 0.5"}
 STATE = {"sm_mhz": 1980, "memory_mhz": None, "celsius": 61, "watts": 412, "throttled": ["power_cap"]}
-UNSIGNED = ("conditions", "checked_at", "regressed_at")
 
 
 def honest() -> dict[str, Any]:
@@ -66,7 +65,11 @@ CERTIFICATE = {
     "library": LIBRARY | {"us": 26.0},
     "sandbox": "namespaces",
     "device_state": STATE | {"throttled": []},
+    "conditions": "TVM 0.28, Linux 6.1",
+    "checked_at": "2026-02-01T00:00:00Z",
+    "regressed_at": "2026-02-01T00:00:00Z",
     "signed": None,
+    "verdict": sign("{}"),
 }
 BEST = {
     "workload_hash": "1" * 32,
@@ -95,13 +98,94 @@ def test_each_field_of_a_best_that_decides_what_is_compiled_is_what_was_signed(f
 
 
 def test_no_field_of_a_certificate_is_left_out() -> None:
-    assert {*CERTIFICATE, *UNSIGNED} == set(schemas.Certificate.model_fields)
+    assert set(CERTIFICATE) == set(schemas.Certificate.model_fields)
     derived = {"name", "record_id", "rule", "packs_weight", "math", "certificate"}
     assert {*BEST, *derived} == set(schemas.Best.model_fields)
 
 
-def test_a_recheck_leaves_a_certificate_valid() -> None:
-    check(in_certificate(honest(), checked_at="2026-02-01T00:00:00Z", conditions="TVM 0.28"))
+@pytest.mark.parametrize("regressed_at", [None, "2026-01-15T00:00:00Z"])
+def test_a_recheck_leaves_a_certificate_valid(regressed_at: str | None) -> None:
+    check(rechecked(honest(), regressed_at=regressed_at))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"conditions": "TVM 0.27, Linux 6.1"},
+        {"checked_at": "2026-03-01T00:00:00Z"},
+        {"checked_at": None},
+        {"regressed_at": None},
+        {"verdict": None},
+    ],
+)
+def test_what_a_recheck_sets_is_what_was_signed(change: dict[str, Any]) -> None:
+    best = rechecked(honest(), regressed_at="2026-02-01T00:00:00Z")
+    check(best)
+    with pytest.raises(loopwright.WrongCertificate, match="signed"):
+        check(in_certificate(best, **change))
+
+
+@pytest.mark.parametrize("changes", [{"certificate_id": "another"}, {"workload_hash": "1" * 32}])
+def test_a_recheck_of_another_certificate_is_not_believed(changes: dict[str, Any]) -> None:
+    with pytest.raises(loopwright.WrongCertificate, match="another certificate"):
+        check(rechecked(honest(), **changes))
+
+
+def test_a_certificate_is_no_recheck_and_a_recheck_no_certificate() -> None:
+    best = rechecked(honest())
+    certificate = best["certificate"]
+    for change in ({"verdict": certificate["signed"]}, {"signed": certificate["verdict"]}):
+        with pytest.raises(loopwright.WrongCertificate, match="form"):
+            check(in_certificate(best, **change))
+
+
+def test_a_recheck_by_a_key_of_somebody_else_is_not_believed() -> None:
+    private = signatures.new_private_key()
+    with pytest.raises(loopwright.WrongCertificate, match="none of"):
+        check(rechecked(honest(), private))
+    check(rechecked(honest(), private), KEY, key(private))
+    with pytest.raises(loopwright.WrongCertificate, match="retired"):
+        check(rechecked(honest(), private), KEY, key(private, retired_at="2026-01-31T00:00:00Z"))
+
+
+def recheck_json(**changes: Any) -> dict[str, Any]:
+    best = rechecked(honest())
+    return {
+        "workload_hash": HASH,
+        "name": best["name"],
+        "certificate_id": best["certificate"]["id"],
+        "record_id": best["record_id"],
+        "reason": "a user asked",
+        "certified_best_us": best["best_us"],
+        "certified_baseline_us": best["baseline_us"],
+        "result": RESULT,
+        "signed": best["certificate"]["verdict"],
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ({}, True),
+        ({"result": None, "signed": None}, True),
+        ({"signed": None}, False),
+        ({"result": RESULT | {"verdict": "regression"}}, False),
+        ({"result": RESULT | {"best_us": 12.0}}, False),
+        ({"certificate_id": "another"}, False),
+        ({"workload_hash": "1" * 32}, False),
+    ],
+)
+def test_a_client_reads_rechecks_as_they_were_signed(
+    service: FakeService, client: loopwright.Client, changes: dict[str, Any], holds: bool
+) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
+    service.on("GET", "/api/v1/jobs/job-1/rechecks", {"items": [recheck_json(**changes)], "next_page_token": None})
+    job = client.job("job-1")
+    if holds:
+        assert len(job.rechecks()) == 1
+    else:
+        with pytest.raises(loopwright.WrongCertificate):
+            job.rechecks()
 
 
 @pytest.mark.parametrize(
@@ -151,6 +235,16 @@ def test_a_retired_key_signed_only_before_it_was_retired(retired_at: str, holds:
     else:
         with pytest.raises(loopwright.WrongCertificate, match="retired"):
             check(honest(), KEY | {"retired_at": retired_at})
+
+
+@pytest.mark.parametrize("retired_at", [None, "2026-01-02T00:00:00Z"])
+def test_nothing_that_a_revoked_key_signed_is_believed_whatever_its_date(retired_at: str | None) -> None:
+    private = signatures.new_private_key()
+    revoked = key(private, retired_at=retired_at, revoked_at="2026-03-01T00:00:00Z")
+    with pytest.raises(loopwright.WrongCertificate, match=r"revoked at 2026-03-01"):
+        check(signed(best_json(HASH, TRACE), private), KEY, revoked)
+    with pytest.raises(loopwright.WrongCertificate, match="revoked"):
+        check(rechecked(honest(), private), KEY, revoked)
 
 
 def test_a_client_hands_on_no_best_that_was_changed(service: FakeService, client: loopwright.Client) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateColumn
 from db import migrate
 from db.engine.connections import create_engine
 
-FIRST = "0003"
+FIRST = "0004"
 """The first revision whose code works on later tables. The release that begins a minor version moves it to its own."""
 
 

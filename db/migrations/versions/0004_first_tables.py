@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
+revision = "0004"
 # No release has written tables of revision 0001.
 down_revision = None
 branch_labels = None
@@ -394,6 +394,7 @@ def upgrade() -> None:
         sa.Column("private_key", sa.Text(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("retired_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_signing_keys"),
     )
     op.create_table(
@@ -427,10 +428,14 @@ def upgrade() -> None:
         sa.Column("document", sa.Text(), nullable=False),
         sa.Column("key_id", sa.Text(), nullable=False),
         sa.Column("signature", sa.Text(), nullable=False),
+        sa.Column("verdict_document", sa.Text(), nullable=True),
+        sa.Column("verdict_key_id", sa.Text(), nullable=True),
+        sa.Column("verdict_signature", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_certificates"),
         sa.ForeignKeyConstraint(["device_class_id"], ["device_classes.id"], name="fk_certificates_device_class_id"),
         sa.ForeignKeyConstraint(["key_id"], ["signing_keys.id"], name="fk_certificates_key_id"),
         sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], name="fk_certificates_trial_id"),
+        sa.ForeignKeyConstraint(["verdict_key_id"], ["signing_keys.id"], name="fk_certificates_verdict_key_id"),
         sa.ForeignKeyConstraint(["workload_hash"], ["workloads.hash"], name="fk_certificates_workload_hash"),
     )
     op.create_index("ix_certificates_trial_id", "certificates", ["trial_id"])
@@ -467,9 +472,13 @@ def upgrade() -> None:
         sa.Column("certificate_id", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("result", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("document", sa.Text(), nullable=True),
+        sa.Column("key_id", sa.Text(), nullable=True),
+        sa.Column("signature", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("job_id", "certificate_id", name="pk_rechecks"),
         sa.ForeignKeyConstraint(["certificate_id"], ["certificates.id"], name="fk_rechecks_certificate_id"),
         sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name="fk_rechecks_job_id"),
+        sa.ForeignKeyConstraint(["key_id"], ["signing_keys.id"], name="fk_rechecks_key_id"),
     )
 
 
