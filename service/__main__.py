@@ -1,7 +1,7 @@
 """``python -m service``: the whole service; with ``api`` or ``controller`` first, that part alone.
 
-``migrate``, ``prune``, ``backup`` and ``rotate-key`` maintain the database. ``doctor`` checks whether a
-service can run here.
+``migrate``, ``prune``, ``backup``, ``rotate-key`` and ``revoke-key`` maintain the database. ``doctor`` checks whether
+a service can run here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from service.settings import parser as settings_parser
 from service.traces import tracer
 from workers.boards.config import BadBoards, read_boards
 
-_ROLES = ("serve", "migrate", "api", "controller", "prune", "backup", "rotate-key", "doctor")
+_ROLES = ("serve", "migrate", "api", "controller", "prune", "backup", "rotate-key", "revoke-key", "doctor")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="with prune: only say how much would go")
     parser.add_argument("--shrink", action="store_true", help="with prune: give the space back; SQLite's writers wait")
     parser.add_argument("--to", metavar="FILE", help="with backup: the file to write, which must not exist")
+    parser.add_argument("--key", metavar="ID", help="with revoke-key: the key, as 'loopwright key list' names it")
     parser.add_argument("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -41,7 +42,7 @@ def main() -> None:
     role = options.pop("role")
     if role not in _ROLES:
         parser().error(f"there is no role {role!r}; the roles are {', '.join(_ROLES)}")
-    arguments = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to")}
+    arguments = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to", "key")}
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
@@ -105,6 +106,12 @@ def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
         from service import upkeep
 
         upkeep.rotate_key(settings)
+    elif role == "revoke-key":
+        from service import upkeep
+
+        if arguments["key"] is None:
+            sys.exit("loopwright: say which key with --key ID")
+        upkeep.revoke_key(settings, arguments["key"])
     elif role == "doctor":
         from service import doctor
 

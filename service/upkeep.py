@@ -1,4 +1,7 @@
-"""``python -m service prune``, ``backup`` and ``rotate-key``: upkeep of the database, also while the service runs."""
+"""``python -m service prune``, ``backup``, ``rotate-key`` and ``revoke-key``: upkeep of the database.
+
+The service may run meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 from pathlib import Path
 
 from db import Database
+from db.errors import NotFound
 from db.upkeep.backup import CannotBackUp, shrink
 from db.upkeep.backup import back_up as copy_database
 from service.settings import Settings
@@ -37,6 +41,20 @@ def rotate_key(settings: Settings) -> None:
     finally:
         database.close()
     print(f"Certificates are signed with the key {key.id} from now on.")
+
+
+def revoke_key(settings: Settings, key_id: str) -> None:
+    """Let nothing count any more that a key has signed, and sign what the database has with the current key."""
+    database = Database(settings.database)
+    try:
+        done = database.signing_keys.revoke(key_id)
+    except NotFound as error:
+        sys.exit(f"loopwright: {error}; see 'loopwright key list'")
+    finally:
+        database.close()
+    print(f"The key {done.key.id} is revoked. Documents that the key {done.signer} signed again: {done.signed:,}.")
+    if done.left:
+        print(f"Documents that had been changed, and will be refused: {done.left:,}. Tune their functions again.")
 
 
 def back_up(settings: Settings, target: Path) -> None:

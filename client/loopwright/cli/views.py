@@ -286,12 +286,19 @@ def _minute(time: datetime | None, otherwise: str = "never") -> str:
 
 
 def show_keys(keys: Sequence[schemas.SigningKey]) -> None:
-    columns = (Column("id"), Column("public key", folds=True), Column("signs since (UTC)"), Column("until (UTC)"))
-    rows = [
-        (key.id, key.public_key, _minute(key.created_at), "" if key.retired_at is None else _minute(key.retired_at))
-        for key in keys
-    ]
+    columns = (
+        Column("id"),
+        Column("public key", folds=True),
+        Column("signs since (UTC)"),
+        Column("until (UTC)"),
+        Column("revoked (UTC)"),
+    )
+    rows = [(key.id, key.public_key, *("" if at is None else _minute(at) for at in _times(key))) for key in keys]
     print_table(columns, rows)
+
+
+def _times(key: schemas.SigningKey) -> tuple[datetime | None, ...]:
+    return key.created_at, key.retired_at, key.revoked_at
 
 
 def show_webhooks(webhooks: Sequence[schemas.Webhook]) -> None:
