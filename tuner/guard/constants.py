@@ -1,13 +1,13 @@
-"""The constants of a script: the JSON in `metadata`, which TVM prints before the module. This file does not use TVM."""
+"""The constants of a script: the JSON in `metadata`, which TVM prints before the module."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import TVM_VERSION
+from tuner.guard.graph import check_graph, read_graph
 from tuner.guard.source import refuse
 
 SEND = "print the module with `mod.script(show_meta=True)`, or send it as TVM JSON (`tvm.ir.save_json(mod)`)"
@@ -39,13 +39,12 @@ def check_metadata(node: ast.Assign) -> dict[str, int]:
 
 def _counts(line: int, text: str) -> dict[str, int]:
     try:
-        graph = json.loads(text)
-        header = graph.get("metadata", graph.get("attrs"))
+        nodes, root_index, header = read_graph(text)
         version = header.get("tvm_version") if isinstance(header, dict) else None
         if version is None or version == TVM_VERSION:
-            nodes = graph["nodes"]
             kinds = {str(node["type"]) for node in nodes}
-            items = nodes[graph["root_index"]]["data"]
+            check_graph(nodes)
+            items = nodes[root_index]["data"]
             lists = zip(items[::2], items[1::2], strict=True)
             counts = {str(nodes[key]["data"]): len(nodes[value]["data"]) for key, value in lists}
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):

@@ -15,6 +15,7 @@ from typing import Any
 import tvm
 
 from loopwright.codegen.errors import InvalidModule, UnsupportedVersion
+from tuner.guard.graph import check_graph, read_graph
 
 _MODULE_KINDS = re.compile(
     r"None|int|bool|float|str|DataType|Device|ffi\.(String|Array|Map|Shape|Tensor)|(ir|prim|tirx|s_tir|relax|target)\..+"
@@ -75,13 +76,13 @@ def load_module_json(text: str) -> tvm.IRModule:
         InvalidModule: not TVM's JSON, not a module, or it holds compiled code.
     """
     try:
-        graph = json.loads(text)
-        # Where TVM before 0.22 wrote its version; the rest of its JSON had another form, too.
-        header = graph.get("metadata", graph.get("attrs"))
+        nodes, root_index, header = read_graph(text)
         version = header.get("tvm_version") if isinstance(header, dict) else None
+        # The rest of the JSON of TVM before 0.22 had another form, too.
         if version is None or version == tvm.__version__:
-            kinds = {str(node["type"]) for node in graph["nodes"] if node != _ENV_FUNC}
-            root = graph["nodes"][graph["root_index"]]["type"]
+            kinds = {str(node["type"]) for node in nodes if node != _ENV_FUNC}
+            root = nodes[root_index]["type"]
+            check_graph(nodes)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidModule(f"not TVM's JSON ({type(error).__name__}: {error}); send tvm.ir.save_json(mod)") from None
     if version != tvm.__version__:
@@ -104,8 +105,10 @@ def load_module_json(text: str) -> tvm.IRModule:
 def foreign_kinds(text: str) -> str:
     """Return the kinds in TVM's JSON of a part of a trace that neither functions nor index maps have, as a list."""
     try:
-        kinds = {str(node["type"]) for node in json.loads(text)["nodes"]}
-    except (ValueError, KeyError, TypeError, RecursionError):
+        nodes, _, _ = read_graph(text)
+        kinds = {str(node["type"]) for node in nodes}
+        check_graph(nodes)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return "what is not TVM's JSON"
     return ", ".join(sorted(kind for kind in kinds if not _TRACE_KINDS.fullmatch(kind)))
 

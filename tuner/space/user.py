@@ -76,6 +76,12 @@ INSTRUCTIONS = frozenset(
 )
 
 
+_INFER_A_FACTOR = frozenset({"Split", "LoopPartition"})
+"""Instructions of which one factor may be None."""
+_COMPUTE_INLINE = -2
+"""TVM's least place of a block: inlined. At -1 it is at the root, else in the loop of that number."""
+
+
 def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) -> DesignSpace:
     """Return the space of a user's traces (TVM's ``[instructions, decisions]``), kept to those that apply to this
     workload.
@@ -109,7 +115,8 @@ def user_space(mod: tvm.IRModule, target: Target, traces: list[Any], seed: int) 
 
 
 def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> None:
-    """Refuse a trace that uses an instruction neither listed above nor in ``also``, a foreign annotation or object.
+    """Refuse a trace that uses an instruction neither listed above nor in ``also``, a foreign annotation or object, or
+    a decision of another form than its instruction's, which TVM takes without a look.
 
     ``name`` is what the messages call it. Raises InvalidSpace.
     """
@@ -120,6 +127,8 @@ def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> No
         if not _is_instruction(instruction):
             raise InvalidSpace(f"{name} holds a malformed instruction: {_short(instruction)}")
         kind, inputs, attributes, outputs = instruction
+        if None in inputs and kind not in _INFER_A_FACTOR:
+            raise InvalidSpace(f"{name} has {_short(instruction)} with nothing in the place of a block, loop or value")
         if kind not in INSTRUCTIONS | also:
             raise InvalidSpace(f"{name} uses {kind}, which a submitted space may not; remove that step")
         if kind == "Annotate" and not (attributes and _may_annotate(attributes[0], inputs[1:], drawn)):
@@ -128,6 +137,9 @@ def check_trace(trace: Any, name: str, also: frozenset[str] = frozenset()) -> No
             )
         if kind == "SampleCategorical" and attributes and outputs:
             drawn[str(outputs[0])] = attributes[0]
+    for decision in trace[1]:
+        if not _is_decision(decision, trace[0]):
+            raise InvalidSpace(f"{name} has the decision {_short(decision)}, which fits none of its instructions")
     if complaint := _foreign_objects(trace):
         raise InvalidSpace(f"{name} {complaint}")
 
@@ -140,6 +152,27 @@ def _is_instruction(value: Any) -> bool:
         and isinstance(value[0], str)
         and all(isinstance(part, list) for part in value[1:])
     )
+
+
+def _is_decision(value: Any, instructions: list[Any]) -> bool:
+    """Return whether it is ``[number, decision]`` of an instruction that samples, in the form of that instruction."""
+    if not (isinstance(value, list) and len(value) == 2 and type(value[0]) is int):
+        return False
+    number, decision = value
+    if not 0 <= number < len(instructions):
+        return False
+    kind, _, attributes, _ = instructions[number]
+    match kind:
+        case "SamplePerfectTile" | "SamplePartitionedTile":
+            are_factors = isinstance(decision, list) and all(type(each) is int and each > 0 for each in decision)
+            return are_factors and attributes[:1] == [len(decision)]
+        case "SampleCategorical":
+            candidates = attributes[0] if attributes else None
+            return isinstance(candidates, list) and type(decision) is int and 0 <= decision < len(candidates)
+        case "SampleComputeLocation":
+            return type(decision) is int and decision >= _COMPUTE_INLINE
+        case _:
+            return False
 
 
 def _may_annotate(name: Any, inputs: list[Any], drawn: dict[str, Any]) -> bool:

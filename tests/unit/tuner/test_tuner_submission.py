@@ -212,6 +212,8 @@ def _with_object(kind: str) -> list[Any]:
 
 
 GOOD = traced(elementwise(), split_outer)
+TILE = ["SamplePerfectTile", ["l1"], [2, 64], ["v1", "v2"]]
+PLACE = ["SampleComputeLocation", ["b0"], [], ["l1"]]
 DRAWN = ["SampleCategorical", [], [[16, 1 << 40], [0.5, 0.5]], ["v1"]]
 
 
@@ -246,7 +248,18 @@ DRAWN = ["SampleCategorical", [], [[16, 1 << 40], [0.5, 0.5]], ["v1"]]
         ([[[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]], "no trace of the space applies"),
         ([[[["GetSBlock", 7, None, "b0"]], []]], "malformed instruction"),
         ([[[["Split", ["l9"], [True, False], ["l1"]]], []]], "no trace of the space applies"),
-        ([[[["GetLoops", [], [], []]], [[0, "x"]]]], "no trace of the space applies"),
+        ([[[["GetLoops", [], [], []]], [[0, "x"]]]], r'the decision \[0, "x"\]'),
+        ([[[["ComputeAt", [None, "l1"], [1, -1], []]], []]], "nothing in the place"),
+        *(
+            ([[[TILE], [decision]]], "the decision")
+            for decision in ([0, [4]], [0, [4, 0]], [0, 7], [0, None], [0, [4, "4"]])
+        ),
+        *(
+            ([[[TILE], [decision]]], "the decision")
+            for decision in ([1, [4, 4]], [-1, [4, 4]], [True, [4, 4]], "x", [0])
+        ),
+        *(([[[DRAWN], [[0, decision]]]], "the decision") for decision in (-1, 2, True, [0], None)),
+        *(([[[PLACE], [[0, decision]]]], "the decision") for decision in (-3, [1, -1], None, "x")),
     ],
 )
 def test_a_bad_space(space: list[Any], message: str) -> None:
@@ -269,7 +282,8 @@ def test_a_bad_space(space: list[Any], message: str) -> None:
 )
 def test_every_trace_of_the_built_in_space_may_be_submitted(mod: tvm.IRModule, target: dict[str, Any]) -> None:
     space = builtin_space(mod, target_from(target), 1, experimental=True)
-    for trace in [*space.traces, *space.seeds]:
+    drawn = [space.replay(trace, seed) for trace in space.traces for seed in (1, 2, 3)]
+    for trace in [*space.traces, *space.seeds, *(schedule.trace for schedule in drawn if schedule is not None)]:
         check_trace(json.loads(trace_to_json(trace)), "the trace", also=frozenset({"Tensorize"}))
 
 
