@@ -11,7 +11,7 @@ import functools
 import json
 from typing import Any
 
-import tvm  # noqa: F401  its kinds are known once it is imported
+import tvm
 from tvm_ffi import core
 
 _DEPTH = 500
@@ -27,6 +27,7 @@ _CALLED = frozenset(
     {"ir.Op", "ir.GlobalVar", "ir.Var", "relax.expr.DataflowVar", "relax.expr.ExternFunc", "relax.expr.Function"}
 )
 """Kinds of what a call may call. The type of the field is that of any expression."""
+_LOOPS = frozenset(map(int, tvm.tirx.ForKind))
 
 Node = dict[str, Any]
 Known = dict[tuple[int, int], bool]
@@ -58,6 +59,10 @@ def check_graph(nodes: list[Node]) -> None:
                 raise ValueError(
                     f"node {number}, a {node['type']:.80}, may contain earlier nodes only: {content!r:.40}"
                 )
+        if node["type"] == "tirx.For" and node["data"]["kind"] not in _LOOPS:
+            raise ValueError(
+                f"node {number} is a loop of the kind {node['data']['kind']!r:.40}, which TVM does not know"
+            )
         if node["type"] == "ir.Call" and nodes[node["data"]["op"]]["type"] not in _CALLED:
             raise ValueError(f"node {number} calls a {nodes[node['data']['op']]['type']:.80}")
         depths.append(1 + max((depths[content] for content in contents), default=0))

@@ -102,6 +102,14 @@ def test_a_call_of_what_is_no_function_is_refused() -> None:
         load_module_json(json.dumps(found))
 
 
+@pytest.mark.parametrize("kind", [5, -1, 77, 2**40])
+def test_a_loop_of_no_kind_is_refused(kind: int) -> None:
+    found = graph(product(8, 12, 20))
+    found["nodes"][number_of(found["nodes"], "tirx.For")]["data"]["kind"] = kind
+    with pytest.raises(InvalidModule, match=f"kind {kind}"):
+        load_module_json(json.dumps(found))
+
+
 @pytest.mark.parametrize(("depth", "is_taken"), [(400, True), (600, False)])
 def test_a_tower_of_nodes_is_refused(depth: int, is_taken: bool) -> None:
     tower: Any = tvm.tirx.IntImm("int32", 1)

@@ -20,6 +20,7 @@ from tvm.tirx import Stmt
 from tvm.tirx.transform import StmtSimplify
 
 from loopwright.codegen.program.annotations import may_be_had
+from loopwright.codegen.program.claimed_types import claims_another_type, is_a_result
 from loopwright.codegen.program.index_ranges import MayOverflow, Ranges, conjuncts, limits
 
 _MOST = 2**62
@@ -67,10 +68,13 @@ def depends_on_data(index: Expr | Range) -> bool:
 
 
 def _has_any_value(index: Expr) -> bool:
-    """Return whether an index contains a number that no domain limits: an element, or what was a floating one."""
-    casts: list[prim.Cast] = []
-    tvm_ffi.structural_walk(index, (prim.Cast, casts.append), order="pre")
-    return depends_on_data(index) or any(limits(cast.value) is None for cast in casts)
+    """Return whether an index contains a number that no domain limits: an element, a result, or what was a floating
+    one."""
+    found: list[prim.Cast | Call] = []
+    tvm_ffi.structural_walk(index, ((prim.Cast, Call), found.append), order="pre")
+    return depends_on_data(index) or any(
+        limits(each.value) is None if isinstance(each, prim.Cast) else is_a_result(each) for each in found
+    )
 
 
 def _operands(expr: Expr) -> Sequence[Expr]:
@@ -196,6 +200,8 @@ class Walk:
 
     def _loop(self, loop: tirx.For) -> None:
         self._expressions([loop.min, loop.extent])
+        if len({str(each.ty) for each in (loop.loop_var, loop.min, loop.extent)}) > 1:
+            self._complain(f"the loop over {loop.loop_var.name} counts with another type than its ends have")
         if loop.step is not None and not _is(loop.step, 1):
             self._complain(f"the loop over {loop.loop_var.name} has steps")
         self._annotations(f"the loop over {loop.loop_var.name}", loop.annotations)
@@ -243,6 +249,8 @@ class Walk:
         stack = list(exprs)
         while stack:
             expr = stack.pop()
+            if claims_another_type(expr):
+                self._complain(f"{expr}, which is no {expr.ty}")
             if type(expr) in _LEAVES:
                 continue
             match expr:
@@ -287,6 +295,8 @@ class Walk:
 
     def _bound(self, var: Var, value: Expr) -> contextlib.AbstractContextManager[None]:
         """Return a scope in which a variable has a value that stores do not change."""
+        if str(var.ty) != str(value.ty):
+            self._complain(f"{var.name} is {value}, and of another type")
         return contextlib.nullcontext() if limits(var) is None else self._named({var: value})
 
     # Accesses.

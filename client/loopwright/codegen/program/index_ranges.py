@@ -223,14 +223,12 @@ class Ranges:
         return self._any_of(expr, everything)
 
     def _any_of(self, expr: Expr, everything: Interval) -> Linear:
-        """Return what may be any number of a dtype: an element, a name that is not bound, or the result of a call."""
+        """Return what may be any number of a dtype: an element, or a name that is not bound. Raises MayOverflow for the
+        result of a function, whose dtype may be another than it claims."""
         if isinstance(expr, Call) and str(expr.op.name) in ("prim.if_then_else", "prim.likely"):
             return self._chosen(expr.args) if len(expr.args) == 3 else self.value(expr.args[0])
-        if not isinstance(expr, Call | Var | TensorLoad):
+        if not isinstance(expr, Var | TensorLoad):
             raise MayOverflow
-        for operand in expr.args if isinstance(expr, Call) else ():
-            if limits(operand) is not None:
-                self.value(operand)
         return self._element(everything)
 
     def _element(self, interval: Interval) -> Linear:
