@@ -39,12 +39,14 @@ def check_metadata(node: ast.Assign) -> dict[str, int]:
 
 def _counts(line: int, text: str) -> dict[str, int]:
     try:
-        nodes, root_index, header = read_graph(text)
+        graph = read_graph(text)
+        header = graph.get("metadata", graph.get("attrs"))
         version = header.get("tvm_version") if isinstance(header, dict) else None
         if version is None or version == TVM_VERSION:
+            nodes = graph["nodes"]
             kinds = {str(node["type"]) for node in nodes}
             check_graph(nodes)
-            items = nodes[root_index]["data"]
+            items = nodes[graph["root_index"]]["data"]
             lists = zip(items[::2], items[1::2], strict=True)
             counts = {str(nodes[key]["data"]): len(nodes[value]["data"]) for key, value in lists}
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):

@@ -34,19 +34,16 @@ Known = dict[tuple[int, int], bool]
 """What is known of lists, by their numbers and types: many nodes may contain the same."""
 
 
-def read_graph(text: str) -> tuple[list[Node], Any, Any]:
-    """Return the nodes in TVM's JSON, the number of the root, and the metadata, which TVM before 0.22 wrote elsewhere.
-
-    Raises ValueError, KeyError, IndexError, TypeError, AttributeError or RecursionError for other texts.
-    """
-    graph = json.loads(text, object_pairs_hook=_unique)
-    nodes, root = graph["nodes"], graph["root_index"]
-    nodes[root]["type"]
-    return nodes, root, graph.get("metadata", graph.get("attrs"))
+def read_graph(text: str) -> Any:
+    """Return what a text of JSON has. Raises ValueError or RecursionError for another text, and if an object has a key
+    twice."""
+    return json.loads(text, object_pairs_hook=_unique)
 
 
 def check_graph(nodes: list[Node]) -> None:
     """Raise ValueError unless the loader can take these nodes, as far as their numbers tell.
+
+    Nodes of another form raise KeyError, IndexError, TypeError or AttributeError.
 
     TVM writes what a node contains before the node, and so must everybody else.
     """

@@ -76,13 +76,14 @@ def load_module_json(text: str) -> tvm.IRModule:
         InvalidModule: not TVM's JSON, not a module, or it holds compiled code.
     """
     try:
-        nodes, root_index, header = read_graph(text)
+        graph = read_graph(text)
+        # Where TVM before 0.22 wrote its version; the rest of its JSON had another form, too.
+        header = graph.get("metadata", graph.get("attrs"))
         version = header.get("tvm_version") if isinstance(header, dict) else None
-        # The rest of the JSON of TVM before 0.22 had another form, too.
         if version is None or version == tvm.__version__:
-            kinds = {str(node["type"]) for node in nodes if node != _ENV_FUNC}
-            root = nodes[root_index]["type"]
-            check_graph(nodes)
+            kinds = {str(node["type"]) for node in graph["nodes"] if node != _ENV_FUNC}
+            root = graph["nodes"][graph["root_index"]]["type"]
+            check_graph(graph["nodes"])
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidModule(f"not TVM's JSON ({type(error).__name__}: {error}); send tvm.ir.save_json(mod)") from None
     if version != tvm.__version__:
@@ -105,7 +106,7 @@ def load_module_json(text: str) -> tvm.IRModule:
 def foreign_kinds(text: str) -> str:
     """Return the kinds in TVM's JSON of a part of a trace that neither functions nor index maps have, as a list."""
     try:
-        nodes, _, _ = read_graph(text)
+        nodes = read_graph(text)["nodes"]
         kinds = {str(node["type"]) for node in nodes}
         check_graph(nodes)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
