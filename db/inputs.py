@@ -62,6 +62,15 @@ class LabelledMachine:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedCertificate:
+    """A certificate that came with a record, signed (base64) by the owner of a public key (base64), whoever that is."""
+
+    document: str
+    public_key: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedRecord:
     """A measurement made elsewhere; ``trace_json`` is TVM's ``[instructions, decisions]``, ``run_secs`` not empty."""
 
@@ -70,3 +79,4 @@ class ImportedRecord:
     trace_json: str
     run_secs: tuple[float, ...]
     tvm_version: str
+    certificate: ImportedCertificate | None = None

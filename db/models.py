@@ -594,6 +594,20 @@ class Certificate(Base):
     __table_args__ = (Index(None, "workload_hash", "device_class_id", "best_median"),)
 
 
+class ImportedEvidence(Base):
+    """The certificate with which a record was imported, as the deployment that measured it signed it."""
+
+    __tablename__ = "imported_evidence"
+
+    trial_id: Mapped[str] = mapped_column(ForeignKey("trials.id"), primary_key=True)
+    document: Mapped[str]
+    public_key: Mapped[str]
+    """The key with which the signature agrees, in base64; anybody may have made it."""
+    signature: Mapped[str]
+    created_at: Mapped[datetime]
+    """When it was imported."""
+
+
 class Best(Base):
     """The fastest certificate of each workload and device class, with what the leaderboard sorts by: a copy.
 

@@ -14,6 +14,7 @@ from loopwright.codegen.kinds import (
     JobState,
     Origin,
     SandboxLevel,
+    SignedBy,
     Stage,
     TaskState,
     TrialState,
@@ -304,13 +305,24 @@ class RecordView:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedCertificateView:
+    """The certificate that a record was imported with, and what its signature is worth here; see `SignedBy`."""
+
+    signed: SignedDocument
+    public_key: str
+    signed_by: SignedBy
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RecordDetail:
-    """A record with its workload, certificate and texts."""
+    """A record with its workload, certificate and texts; ``imported`` is None for a record that came without one."""
 
     record: RecordView
     device_class: DeviceClass
     workload: WorkloadDetail
     certificate: CertificateView | None
+    imported: ImportedCertificateView | None
 
 
 @dataclass(frozen=True, slots=True)

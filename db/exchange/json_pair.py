@@ -1,4 +1,4 @@
-"""TVM's pair of JSON files in a tar, as records travel, and the size of a line of workloads. Imports no TVM."""
+"""TVM's pair of JSON files in a tar, as records travel, with their certificates beside. Imports no TVM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import io
 import struct
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import IO
 
@@ -14,6 +14,8 @@ from db.errors import InvalidArchive
 
 WORKLOADS = "database_workload.json"
 RECORDS = "database_tuning_record.json"
+CERTIFICATES = "loopwright_certificates.json"
+"""Line n is the signed certificate of the record in line n, or empty."""
 MEMBER_BYTES = 64 * 2**20
 _PART_BYTES = 2**18
 
@@ -43,13 +45,16 @@ def pack(pair: Mapping[str, str]) -> bytes:
     return b"".join(packed(len(workloads.encode()), [(workloads, records)], io.BytesIO()))
 
 
-def packed(workload_bytes: int, parts: Iterable[tuple[str, str]], kept: IO[bytes]) -> Iterator[bytes]:
+def packed(
+    workload_bytes: int, parts: Iterable[tuple[str, str]], kept: IO[bytes], certificates: IO[bytes] | None = None
+) -> Iterator[bytes]:
     """Yield the tar of a pair while it is made.
 
     Args:
         workload_bytes: the size of all lines of workloads, which comes before them in a tar.
         parts: some lines of workloads each, and the lines of their records.
         kept: an empty file, in which records wait until all workloads are there.
+        certificates: a file that has their certificates once the last part was made.
 
     Raises ValueError if the lines of workloads have another size.
     """
@@ -63,13 +68,19 @@ def packed(workload_bytes: int, parts: Iterable[tuple[str, str]], kept: IO[bytes
     if left:
         raise ValueError(f"{WORKLOADS} was to have {workload_bytes} bytes, and has {workload_bytes - left}")
     yield _fill(workload_bytes)
-    record_bytes = kept.tell()
-    kept.seek(0)
-    yield _head(RECORDS, record_bytes)
-    while part := kept.read(_PART_BYTES):
-        yield part
-    yield _fill(record_bytes)
+    yield from _member(RECORDS, kept)
+    if certificates is not None:
+        yield from _member(CERTIFICATES, certificates)
     yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _member(name: str, file: IO[bytes]) -> Iterator[bytes]:
+    size = file.tell()
+    file.seek(0)
+    yield _head(name, size)
+    while part := file.read(_PART_BYTES):
+        yield part
+    yield _fill(size)
 
 
 def _head(name: str, size: int) -> bytes:
@@ -87,13 +98,25 @@ def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:
 
     Bytes that are not UTF-8 are replaced, so that they spoil one line and not the file. Raises InvalidArchive.
     """
+    found = _found(data, (WORKLOADS, RECORDS), member_bytes)
+    if missing := [name for name in (WORKLOADS, RECORDS) if name not in found]:
+        raise InvalidArchive(f"the archive lacks {' and '.join(missing)}")
+    return found[WORKLOADS], found[RECORDS]
+
+
+def unpack_certificates(data: bytes, member_bytes: int = MEMBER_BYTES) -> list[str]:
+    """Return the lines of certificates beside a pair; none if there is no such file. Raises InvalidArchive."""
+    return _found(data, (CERTIFICATES,), member_bytes).get(CERTIFICATES, "").split("\n")
+
+
+def _found(data: bytes, names: Collection[str], member_bytes: int) -> dict[str, str]:
     found: dict[str, str] = {}
     try:
         # Uncompressed only: a small body must not become a large one.
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
             for member in tar:
                 name = PurePosixPath(member.name).name
-                if name not in (WORKLOADS, RECORDS):
+                if name not in names:
                     continue
                 _check(member, name, member_bytes)
                 if name in found:
@@ -105,9 +128,7 @@ def unpack(data: bytes, member_bytes: int = MEMBER_BYTES) -> tuple[str, str]:
         raise
     except (tarfile.TarError, ValueError, ArithmeticError, EOFError, OSError) as error:
         raise InvalidArchive(f"not a .tar ({error}); send {WORKLOADS} and {RECORDS} in one, uncompressed") from error
-    if missing := [name for name in (WORKLOADS, RECORDS) if name not in found]:
-        raise InvalidArchive(f"the archive lacks {' and '.join(missing)}")
-    return found[WORKLOADS], found[RECORDS]
+    return found
 
 
 def _check(member: tarfile.TarInfo, name: str, member_bytes: int) -> None:

@@ -279,6 +279,13 @@ class Certificates:
             rows = session.execute(wanted.order_by(Best.workload_hash, Best.device_class_id))
             return [best_view(*row) for row in rows]
 
+    def signed(self, trial_ids: Collection[str]) -> dict[str, SignedDocument]:
+        """Return what was signed of the newest certificate of each of these trials, by trial."""
+        rows = select(CertificateRow).where(CertificateRow.trial_id.in_(trial_ids)).order_by(CertificateRow.created_at)
+        with self._sessions.read() as session:
+            found = session.scalars(rows)
+            return {row.trial_id: SignedDocument(row.document, row.key_id, row.signature) for row in found}
+
     def bests(
         self,
         *,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Literal
 
 from sqlalchemy import Select, exists, select
+from sqlalchemy.orm import Session
 
 from db.devices import get_device_class
 from db.engine.columns import digest, new_id
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.errors import NotFound
-from db.inputs import ImportedRecord
-from db.models import Certificate, DeviceClass, Target, Task, Trial, Workload
+from db.inputs import ImportedCertificate, ImportedRecord
+from db.models import Certificate, DeviceClass, ImportedEvidence, SigningKey, Target, Task, Trial, Workload
 from db.results.certificates import certificate_of_record
 from db.upsert import insert_new
-from db.views import ImportCount, RecordDetail, RecordView
+from db.views import ImportCount, ImportedCertificateView, RecordDetail, RecordView, SignedDocument
 from db.workloads import get_workload
-from loopwright.codegen.kinds import Origin, TrialState
+from loopwright.codegen import signatures
+from loopwright.codegen.kinds import Origin, SignedBy, TrialState
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import decode
 from tuner.types import DeviceState, MeasureCandidate
@@ -69,6 +72,22 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
     )
 
 
+def _imported(session: Session, record_id: str) -> ImportedCertificateView | None:
+    row = session.get(ImportedEvidence, record_id)
+    if row is None:
+        return None
+    key_id = signatures.key_id(row.public_key)
+    key = session.get(SigningKey, key_id)
+    signed_by = SignedBy.OTHER if key is None else SignedBy.SERVICE if key.revoked_at is None else SignedBy.REVOKED
+    signed = SignedDocument(row.document, key_id, row.signature)
+    return ImportedCertificateView(signed, row.public_key, signed_by, row.created_at)
+
+
+def _known_import(record: ImportedRecord, candidate_hash: str) -> Select[str]:
+    same = Trial.workload_hash == record.workload_hash, Trial.device_class_id == record.device_class_id
+    return select(Trial.id).where(*same, Trial.candidate_hash == candidate_hash, Trial.origin == Origin.IMPORT).limit(1)
+
+
 class Records:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -112,6 +131,7 @@ class Records:
                 device_class=get_device_class(session, record.device_class_id),
                 workload=get_workload(session, record.workload_hash),
                 certificate=certificate_of_record(session, record_id),
+                imported=_imported(session, record_id),
             )
 
     def import_(self, records: Iterable[ImportedRecord]) -> ImportCount:
@@ -131,9 +151,18 @@ class Records:
                     Trial.median.is_not(None),
                 )
                 is_new = not session.scalar(select(measured)) and insert_new(session, Trial, [row]) == 1
+                if record.certificate is not None:
+                    trial_id = row["id"] if is_new else session.scalar(_known_import(record, row["candidate_hash"]))
+                    self._keep(session, record.certificate, trial_id)
                 imported += is_new
                 duplicates += not is_new
         return ImportCount(imported, duplicates)
+
+    def _keep(self, session: Session, certificate: ImportedCertificate, trial_id: str | None) -> None:
+        """Store the certificate of an imported record, unless it has one; one that was measured here needs none."""
+        if trial_id is not None:
+            now = self._sessions.now()
+            insert_new(session, ImportedEvidence, [{"trial_id": trial_id, "created_at": now, **asdict(certificate)}])
 
     def _row(self, record: ImportedRecord) -> dict[str, Any]:
         now = self._sessions.now()

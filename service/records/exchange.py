@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from tempfile import TemporaryFile
+from typing import IO
 
 from fastapi.responses import StreamingResponse
 
 from db.exchange import json_pair
 from db.inputs import ImportedRecord
+from db.views import SignedDocument
 from loopwright import schemas
+from loopwright.codegen import signatures
+from loopwright.codegen.kinds import SignedBy
 from loopwright.codegen.versions import TVM_VERSION
 from service.context import Context
 from service.ongoing import ongoing
 from service.problems import ProblemError
+from service.records import carried
 from tuner.inspection.answers import RecordLine
 from tuner.types import DeviceClass
 
@@ -31,19 +38,20 @@ _AGAIN_SECONDS = 1.0
 _BUSY = (429, 503)
 """Statuses of problems that pass."""
 
-Records = Callable[[Sequence[str]], Iterator[RecordLine]]
-"""Returns the records of some workloads, given by their hashes."""
+Records = Callable[[Sequence[str]], Iterator[tuple[RecordLine, SignedDocument | None]]]
+"""Returns the records of some workloads, given by their hashes, with their signed certificates."""
 
 
 def export(ctx: Context, device_class_id: str | None) -> Iterator[bytes]:
     """Return the certified bests as a tar of the pair, without those where the baseline won: they have no trace."""
     certificates = ctx.database.certificates
 
-    def records(hashes: Sequence[str]) -> Iterator[RecordLine]:
+    def records(hashes: Sequence[str]) -> Iterator[tuple[RecordLine, SignedDocument | None]]:
         for best in certificates.bests_of(hashes, device_class_id):
             certificate = best.certificate
             samples = list(certificate.value.best_run_secs)
-            yield RecordLine(certificate.workload_hash, best.trace_json, samples, best.target_json)
+            record = RecordLine(certificate.workload_hash, best.trace_json, samples, best.target_json)
+            yield record, certificate.signed
 
     return _packed(ctx, certificates.workloads_with_bests(device_class_id), records, _WORKLOADS_A_CALL)
 
@@ -52,10 +60,13 @@ def export_job(ctx: Context, job_id: str) -> Iterator[bytes]:
     """Return all that a job measured as a tar of the pair, without baselines: they have no trace."""
     tasks = {task.workload_hash: task for task in ctx.database.tasks.of_job(job_id) if task.trials}
 
-    def records(hashes: Sequence[str]) -> Iterator[RecordLine]:
+    def records(hashes: Sequence[str]) -> Iterator[tuple[RecordLine, SignedDocument | None]]:
         for workload_hash in hashes:
-            for record in ctx.database.records.of_task(tasks[workload_hash].id):
-                yield RecordLine(workload_hash, record.trace_json, list(record.run_secs), record.target_json)
+            found = ctx.database.records.of_task(tasks[workload_hash].id)
+            signed = ctx.database.certificates.signed([record.id for record in found if record.certified])
+            for record in found:
+                exported = RecordLine(workload_hash, record.trace_json, list(record.run_secs), record.target_json)
+                yield exported, signed.get(record.id)
 
     return _packed(ctx, tasks, records, 1)
 
@@ -72,7 +83,7 @@ def _packed(ctx: Context, hashes: Iterable[str], records: Records, at_once: int)
     Raise ProblemError if it cannot be begun. It breaks off if it cannot be gone on with.
     """
     with contextlib.ExitStack() as files:
-        listed, kept = (files.enter_context(TemporaryFile(dir=ctx.settings.data_dir)) for _ in range(2))
+        listed, kept, signed = (files.enter_context(TemporaryFile(dir=ctx.settings.data_dir)) for _ in range(3))
         size = 0
         for chunk in _chunks(hashes, _WORKLOADS_A_CALL):
             for workload_hash, module_bytes in ctx.database.workloads.module_bytes(chunk).items():
@@ -80,10 +91,10 @@ def _packed(ctx: Context, hashes: Iterable[str], records: Records, at_once: int)
                 size += json_pair.workload_line_bytes(module_bytes)
         listed.seek(0)
         chunks = enumerate(_chunks((line.decode().rstrip() for line in listed), at_once))
-        begun = [_part(ctx, chunk, records, 0) for _, chunk in islice(chunks, 1)]
-        rest = (_patiently(partial(_part, ctx, chunk, records, at_once * number)) for number, chunk in chunks)
+        begun = [_part(ctx, chunk, records, 0, signed) for _, chunk in islice(chunks, 1)]
+        rest = (_patiently(partial(_part, ctx, chunk, records, at_once * number, signed)) for number, chunk in chunks)
         files_in_use = files.pop_all()
-    return _closing(files_in_use, json_pair.packed(size, chain(begun, rest), kept))
+    return _closing(files_in_use, json_pair.packed(size, chain(begun, rest), kept, signed))
 
 
 def _chunks(values: Iterable[str], size: int) -> Iterator[list[str]]:
@@ -92,11 +103,18 @@ def _chunks(values: Iterable[str], size: int) -> Iterator[list[str]]:
         yield chunk
 
 
-def _part(ctx: Context, hashes: Sequence[str], records: Records, first: int) -> tuple[str, str]:
-    """Return the lines of some workloads, of which the first is number ``first``, and of their records."""
-    modules = ctx.database.workloads.modules(hashes)
-    texts = ctx.sandbox.export({key: modules[key] for key in hashes}, list(records(hashes)), first)
+def _part(ctx: Context, hashes: Sequence[str], records: Records, first: int, signed: IO[bytes]) -> tuple[str, str]:
+    """Return the lines of some workloads, of which the first is number ``first``, and of their records. Write the
+    certificates of these to ``signed``."""
+    modules, found = ctx.database.workloads.modules(hashes), list(records(hashes))
+    texts = ctx.sandbox.export({key: modules[key] for key in hashes}, [record for record, _ in found], first)
+    keys = _keys(ctx)
+    signed.writelines(carried.line(each, keys).encode() for record, each in found if record.trace_json is not None)
     return texts.database_workload, texts.database_tuning_record
+
+
+def _keys(ctx: Context) -> carried.Keys:
+    return {key.id: key for key in ctx.database.signing_keys.published()}
 
 
 def _patiently(make: Callable[[], tuple[str, str]]) -> tuple[str, str]:
@@ -121,22 +139,38 @@ def import_tar(ctx: Context, body: bytes, user_name: str) -> schemas.ImportRepor
     """Store the records that can be read, for a user. Raise InvalidArchive for a body that is not such a tar."""
     workload_text, record_text = json_pair.unpack(body)
     read = ctx.sandbox.read(workload_text, record_text)
+    found, errors = carried.read(json_pair.unpack_certificates(body), _keys(ctx))
+    certificates = {(each.workload_hash, each.trace_sha256, each.target): each for each in reversed(found)}
     ctx.database.workloads.import_(read.workloads, TVM_VERSION, user_name)
     classes = {
         target_json: ctx.database.devices.put(DeviceClass.imported(target_json, f"tvm {TVM_VERSION}"))
         for target_json in sorted({record.target_json for record in read.records})
     }
-    count = ctx.database.records.import_(
-        ImportedRecord(
-            workload_hash=record.workload_hash,
-            device_class_id=classes[record.target_json],
-            trace_json=record.trace_json,
-            run_secs=tuple(record.run_secs),
-            tvm_version=TVM_VERSION,
+    records, signed_by = [], Counter[SignedBy]()
+    for record in read.records:
+        if record.trace_json is None:
+            continue
+        trace_sha256 = signatures.trace_digest(json.loads(record.trace_json))
+        target = signatures.canonical(json.loads(record.target_json))
+        certificate = certificates.get((record.workload_hash, trace_sha256, target))
+        if certificate is not None:
+            signed_by[certificate.signed_by] += 1
+        records.append(
+            ImportedRecord(
+                workload_hash=record.workload_hash,
+                device_class_id=classes[record.target_json],
+                trace_json=record.trace_json,
+                run_secs=tuple(record.run_secs),
+                tvm_version=TVM_VERSION,
+                certificate=None if certificate is None else certificate.certificate,
+            )
         )
-        for record in read.records
-        if record.trace_json is not None
-    )
+    count = ctx.database.records.import_(records)
     return schemas.ImportReport(
-        workloads=len(read.workloads), imported=count.imported, duplicates=count.duplicates, errors=read.errors
+        workloads=len(read.workloads),
+        imported=count.imported,
+        duplicates=count.duplicates,
+        errors=[*read.errors, *errors],
+        signed_here=signed_by[SignedBy.SERVICE],
+        signed_elsewhere=signed_by[SignedBy.OTHER],
     )

@@ -8,7 +8,16 @@ from dataclasses import asdict
 from typing import Any
 
 from db.results.signing_keys import SigningKeyView
-from db.views import BestView, CertificateView, JobView, RecordDetail, RecordView, SignedDocument, SpeedupInterval
+from db.views import (
+    BestView,
+    CertificateView,
+    ImportedCertificateView,
+    JobView,
+    RecordDetail,
+    RecordView,
+    SignedDocument,
+    SpeedupInterval,
+)
 from loopwright import schemas
 from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.rule import applied_rule
@@ -87,6 +96,15 @@ def signed(document: SignedDocument) -> schemas.SignedDocument:
     return schemas.SignedDocument(**asdict(document))
 
 
+def imported_certificate(view: ImportedCertificateView) -> schemas.ImportedCertificate:
+    return schemas.ImportedCertificate(
+        signed=signed(view.signed),
+        public_key=view.public_key,
+        signed_by=view.signed_by,
+        imported_at=view.created_at,
+    )
+
+
 def signing_key(view: SigningKeyView) -> schemas.SigningKey:
     return schemas.SigningKey(**asdict(view))
 
@@ -150,6 +168,7 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         tvm_version=view.tvm_version,
         codegen_version=view.codegen_version,
         certificate=None if found.certificate is None else certificate(found.certificate),
+        imported_certificate=None if found.imported is None else imported_certificate(found.imported),
         script_before=scripts.before,
         script_after=scripts.after,
         trace_python=scripts.trace,

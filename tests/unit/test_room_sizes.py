@@ -18,13 +18,13 @@ CEILINGS = {
     # quotients and sorts; which values an argument may have; a convolution by Winograd that keeps infinities; limits of
     # what data decides. Models with a state. Signed certificates, which the client verifies. The proof of what
     # is built. Decoders.
-    "client": 26_850,
+    "client": 26_950,
     "tuner": 10_400,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     "workers": 8_500,
     # Keys, and the evidence that certificates sign.
-    "db": 7_950,
-    "service": 8_900,
+    "db": 8_050,
+    "service": 9_050,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -33,7 +33,7 @@ CEILINGS = {
     "benchmarks": 8_060,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Decoders.
-    "tests": 49_950,
+    "tests": 50_150,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

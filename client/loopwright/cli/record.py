@@ -87,5 +87,10 @@ def import_(
         print_json(report)
         return
     print_line(f"{report.imported} records imported, {report.duplicates} known before, {len(report.errors)} not taken")
+    if report.signed_here or report.signed_elsewhere:
+        print_line(
+            f"with certificates: {report.signed_here} signed by this service, {report.signed_elsewhere} by another "
+            "deployment; your own workers certify them anew"
+        )
     for error in report.errors:
         print_line(f"  {error}")

@@ -211,11 +211,16 @@ def show_record(record: schemas.RecordDetail) -> None:
         *([] if record.sandbox is None else [("sandbox", record.sandbox)]),
         *([] if record.device_state is None else [("GPU", _state_words(record.device_state))]),
         ("certified", "no" if record.certificate is None else certificate_words(record.certificate)),
+        *([] if record.imported_certificate is None else [("imported with", _imported(record.imported_certificate))]),
         *([] if record.certificate is None else _library(record.certificate)),
         *([] if record.certificate is None else _rejected(record.certificate)),
     ]
     print_facts(facts)
     print_line(f"\n{record.script_after}")
+
+
+def _imported(certificate: schemas.ImportedCertificate) -> str:
+    return f"a certificate that {certificate.signed_by} has signed (key {certificate.signed.key_id})"
 
 
 def _rule_words(rule: schemas.AppliedRule) -> str:

@@ -28,6 +28,15 @@ class Values(StrEnum):
     NONZERO = "nonzero"
 
 
+class SignedBy(StrEnum):
+    """Whose key has signed a certificate that came from outside."""
+
+    SERVICE = "this service"
+    OTHER = "another deployment"
+    REVOKED = "a revoked key"
+    """Of this service; anybody may have signed it."""
+
+
 class TaskState(StrEnum):
     """The state of a task."""
 

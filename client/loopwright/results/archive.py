@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO
 
 MEMBERS = ("database_workload.json", "database_tuning_record.json")
-
+CERTIFICATES = "loopwright_certificates.json"
+"""Beside the pair: line n is the signed certificate of record n, or empty. TVM does not read it."""
 
 RECORDS_A_PART = 250
 """The service replays each record, which takes milliseconds, and has half a minute for a request. Not tuned."""
@@ -36,10 +37,14 @@ class Part:
 def parts(directory: Path) -> Iterator[Part]:
     """Yield the pair in ``directory`` in parts that the service takes. Raises FileNotFoundError if one is missing."""
     workloads, records = ((directory / member).read_bytes().split(b"\n") for member in MEMBERS)
+    path = directory / CERTIFICATES
+    certificates = path.read_bytes().split(b"\n") if path.is_file() else []
     last = None
     for of_workloads, of_records in list(_divided(workloads, records)) or [([], [])]:
         repeated = last if last is not None and last in of_workloads else None
-        tar = _pack([_only(workloads, of_workloads), _only(records, of_records)])
+        signed = [position for position in of_records if position < len(certificates)]
+        contents = [_only(workloads, of_workloads), _only(records, of_records), _only(certificates, signed)]
+        tar = _pack(contents[: 3 if certificates else 2])
         last = of_workloads[-1] if of_workloads else None
         yield Part(tar, repeated)
 
@@ -88,7 +93,7 @@ def _only(lines: list[bytes], positions: list[int]) -> bytes:
 def _pack(contents: list[bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for member, content in zip(MEMBERS, contents, strict=True):
+        for member, content in zip((*MEMBERS, CERTIFICATES), contents, strict=False):
             info = tarfile.TarInfo(member)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
@@ -96,11 +101,14 @@ def _pack(contents: list[bytes]) -> bytes:
 
 
 def unpack(data: IO[bytes], directory: Path) -> Path:
-    """Write the pair from a tar into ``directory``; other members are left alone. Returns the directory."""
+    """Write the pair from a tar into ``directory``, with its certificates; other members are left alone. Returns the
+    directory."""
     directory.mkdir(parents=True, exist_ok=True)
+    # Those of another pair, if a service before it sent certificates has made this one.
+    (directory / CERTIFICATES).unlink(missing_ok=True)
     data.seek(0)
     with tarfile.open(fileobj=data) as tar:
-        for member in MEMBERS:
+        for member in (*MEMBERS, *(name for name in tar.getnames() if name == CERTIFICATES)):
             file = tar.extractfile(member)
             if file is None:
                 raise ValueError(f"{member} is not a file in the archive")

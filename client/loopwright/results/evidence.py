@@ -108,17 +108,29 @@ def check_certificate(certificate: schemas.Certificate, keys: Keys, name: str) -
 
 
 def check_best(best: schemas.Best | schemas.RecordDetail, keys: Keys) -> schemas.Evidence:
-    """Return the signed document of a best, or of a certified record.
+    """Return the signed document of a best, of a certified record, or of a record that was imported with a certificate.
 
     Raises WrongCertificate as `check_certificate`, and if the document is about another function, target, device class
     or trace.
     """
     if best.certificate is None:
-        raise WrongCertificate(f"{best.name} was measured and not certified")
+        return _check_imported(best, keys)
     evidence = check_certificate(best.certificate, keys, best.name)
     _compare(best.name, best, evidence, _OF_BEST if isinstance(best, schemas.Best) else _OF_RECORD)
     if signatures.trace_digest(best.trace) != evidence.trace_sha256:
         raise _wrong(best.name, "it is for another schedule (trace)")
+    return evidence
+
+
+def _check_imported(record: schemas.RecordDetail, keys: Keys) -> schemas.Evidence:
+    """The device class of an imported record is not that of the machine that was measured."""
+    if record.imported_certificate is None:
+        raise WrongCertificate(f"{record.name} was measured and not certified")
+    signed = record.imported_certificate.signed
+    evidence = _signed(schemas.Evidence, signed, keys, record.name, lambda read: read.created_at)
+    _compare(record.name, record, evidence, {field: _OF_RECORD[field] for field in ("workload_hash", "target")})
+    if signatures.trace_digest(record.trace) != evidence.trace_sha256:
+        raise _wrong(record.name, "it is for another schedule (trace)")
     return evidence
 
 

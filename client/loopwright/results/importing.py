@@ -31,4 +31,6 @@ def _together(total: ImportReport, report: ImportReport, repeated: int | None) -
         imported=total.imported + report.imported,
         duplicates=total.duplicates + report.duplicates,
         errors=list(dict.fromkeys([*total.errors, *report.errors])),
+        signed_here=total.signed_here + report.signed_here,
+        signed_elsewhere=total.signed_elsewhere + report.signed_elsewhere,
     )

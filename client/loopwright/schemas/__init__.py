@@ -40,7 +40,14 @@ from loopwright.schemas.access import (
 )
 from loopwright.schemas.base import AppliedRule, DeviceState, Page, Problem, Version, Wire
 from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
-from loopwright.schemas.evidence import Evidence, LibrarySamples, Machine, SignedDocument, SigningKey
+from loopwright.schemas.evidence import (
+    CarriedCertificate,
+    Evidence,
+    LibrarySamples,
+    Machine,
+    SignedDocument,
+    SigningKey,
+)
 from loopwright.schemas.fleet import (
     Check,
     DeviceClass,
@@ -97,7 +104,7 @@ from loopwright.schemas.overview import (
     Overview,
 )
 from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckEvidence, RecheckFinished, RecheckResult
-from loopwright.schemas.records import Assembly, ImportReport, Record, RecordDetail, Reproduce
+from loopwright.schemas.records import Assembly, ImportedCertificate, ImportReport, Record, RecordDetail, Reproduce
 from loopwright.schemas.webhooks import Delivery, DeliveryType, NewWebhook, Webhook, WebhookEvent, WebhookMade
 from loopwright.schemas.workloads import (
     Best,
@@ -119,6 +126,7 @@ __all__ = [
     "BearerKind",
     "Best",
     "Budget",
+    "CarriedCertificate",
     "Certificate",
     "ChangeUser",
     "Check",
@@ -146,6 +154,7 @@ __all__ = [
     "GuestLink",
     "HistoryPoint",
     "ImportReport",
+    "ImportedCertificate",
     "Interval",
     "Job",
     "JobChanged",

@@ -39,6 +39,19 @@ class SignedDocument(Wire):
     """Ed25519 signature of the document's bytes, in base64."""
 
 
+class CarriedCertificate(Wire):
+    """A certificate as it travels with an exported record, in ``loopwright_certificates.json``."""
+
+    document: str
+    """As `SignedDocument.document`."""
+    key_id: str
+    """As `SignedDocument.key_id`."""
+    signature: str
+    """As `SignedDocument.signature`."""
+    public_key: str
+    """The key, as `SigningKey.public_key`. Whose it is, the line itself cannot show."""
+
+
 class Read(BaseModel):
     """A part of a document, in which later versions may have more fields."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from loopwright.codegen.kinds import SandboxLevel
+from loopwright.codegen.kinds import SandboxLevel, SignedBy
 from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, Wire
+from loopwright.schemas.evidence import SignedDocument
 from loopwright.schemas.workloads import Certificate
 
 
@@ -47,6 +48,19 @@ class Reproduce(Wire):
     """Lines of Python."""
 
 
+class ImportedCertificate(Wire):
+    """A certificate that was issued for a record before it was imported, and what its signature is worth."""
+
+    signed: SignedDocument
+    """The document and its signature, which agree."""
+    public_key: str
+    """The key that has signed it, as `SigningKey.public_key`."""
+    signed_by: SignedBy
+    """Whose key it is: ``this service``, ``another deployment``, which anybody may be, or ``a revoked key``."""
+    imported_at: datetime
+    """When it was imported."""
+
+
 class RecordDetail(Record):
     """A measured trial with its details."""
 
@@ -81,6 +95,8 @@ class RecordDetail(Record):
     """The version of ``loopwright.codegen`` that applying the trace needs."""
     certificate: Certificate | None
     """Its certificate; None if it has none."""
+    imported_certificate: ImportedCertificate | None = None
+    """The certificate that came with an imported record; None if none came. It does not make the record certified."""
     script_before: str
     """TVMScript of the unscheduled program."""
     script_after: str
@@ -103,7 +119,11 @@ class ImportReport(Wire):
     duplicates: int
     """Records that the database already had."""
     errors: list[str]
-    """A line for each record that was not imported, with the reason."""
+    """A line for each record or certificate that was not imported, with the reason."""
+    signed_here: int = 0
+    """Records that came with a certificate of this service."""
+    signed_elsewhere: int = 0
+    """Records that came with a certificate of another deployment, of which this service knows nothing."""
 
 
 class Assembly(Wire):

@@ -398,6 +398,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_signing_keys"),
     )
     op.create_table(
+        "imported_evidence",
+        sa.Column("trial_id", sa.Text(), nullable=False),
+        sa.Column("document", sa.Text(), nullable=False),
+        sa.Column("public_key", sa.Text(), nullable=False),
+        sa.Column("signature", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("trial_id", name="pk_imported_evidence"),
+        sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], name="fk_imported_evidence_trial_id"),
+    )
+    op.create_table(
         "certificates",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("workload_hash", sa.Text(), nullable=False),
@@ -483,9 +493,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    leaves = ("rechecks", "bests", "certificates", "trials", "tasks", "gates", "events", "comparisons", "checks")
-    parents = ("workers", "trial_counts", "jobs", "deliveries", "cost_models", "workload_holders", "webhooks")
+    leaves = ("rechecks", "bests", "certificates", "imported_evidence", "trials", "tasks", "gates", "events")
+    parents = ("comparisons", "checks", "workers", "trial_counts", "jobs", "deliveries", "cost_models")
     roots = (
+        "workload_holders",
+        "webhooks",
         "signing_keys",
         "usage",
         "tokens",

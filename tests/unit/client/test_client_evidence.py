@@ -268,6 +268,55 @@ def test_the_command_verifies_a_best_in_a_file(service: FakeService, run: Comman
     assert run("verify", str(best), "--keys", str(best)).status == 2
 
 
+def imported_record(private_key: str, **changes: Any) -> dict[str, Any]:
+    """Return a record that was imported with a certificate."""
+    best = signed(best_json(HASH, TRACE), private_key)
+    certificate = {
+        "signed": best["certificate"]["signed"],
+        "public_key": signatures.public_key(private_key),
+        "signed_by": "another deployment",
+        "imported_at": "2026-03-01T00:00:00Z",
+    }
+    unknown = (
+        "job_id",
+        "predicted",
+        "parent",
+        "worker",
+        "seed",
+        "certificate",
+        "trace_python",
+        "job_name",
+        "reproduce",
+    )
+    record = {field: best[field] for field in ("workload_hash", "name", "target", "trace", "is_baseline", "created_at")}
+    return {
+        **dict.fromkeys(unknown),
+        **record,
+        **{"id": "record", "device_class": "imported", "median_us": 10.0, "certified": False, "run_secs": [1e-5]},
+        **{"device": {}, "origin": "import", "tvm_version": "0.27", "script_before": "", "script_after": ""},
+        "imported_certificate": certificate,
+        **changes,
+    }
+
+
+def test_the_certificate_of_an_imported_record_is_verified_with_the_keys_of_its_deployment() -> None:
+    private = signatures.new_private_key()
+
+    def verified(record: dict[str, Any], *keys: dict[str, Any]) -> schemas.Evidence:
+        known = evidence.by_id(schemas.SigningKey.model_validate(each) for each in keys)
+        return evidence.check_best(schemas.RecordDetail.model_validate(record), known)
+
+    assert verified(imported_record(private), KEY, key(private)).workload_hash == HASH
+    with pytest.raises(loopwright.WrongCertificate, match="none of"):
+        verified(imported_record(private), KEY)
+    wrong: tuple[dict[str, Any], ...] = ({"trace": []}, {"workload_hash": "1" * 32}, {"target": {"kind": "cuda"}})
+    for changes in wrong:
+        with pytest.raises(loopwright.WrongCertificate):
+            verified(imported_record(private, **changes), key(private))
+    with pytest.raises(loopwright.WrongCertificate, match="not certified"):
+        verified(imported_record(private, imported_certificate=None), key(private))
+
+
 def test_a_client_asks_again_for_keys_after_a_rotation(service: FakeService, client: loopwright.Client) -> None:
     ask, private = client._ask("auto"), signatures.new_private_key()
     serve(service, best_json(HASH, TRACE))

@@ -96,3 +96,38 @@ def test_reports_of_parts_are_added(service: FakeService, client: loopwright.Cli
     assert len(service.requests) == 3
     assert (report.workloads, report.imported, report.duplicates) == (1, 4, 1)
     assert report.errors == [refused, "database_tuning_record.json line 6: so"]
+
+
+@pytest.mark.usefixtures("small")
+def test_certificates_are_sent_with_their_records(tmp_path: Path) -> None:
+    records = [f"[{number % 2},[{number}]]" for number in range(7)]
+    folder = write(tmp_path, ["[0]", "[1]"], records)
+    (folder / archive.CERTIFICATES).write_text(
+        "".join(f"{{{number}}}\n" if number != 3 else "\n" for number in range(6))
+    )
+    found: dict[int, str] = {}
+    for part in parts(folder):
+        _, sent = lines(part)
+        with tarfile.open(fileobj=io.BytesIO(part.tar)) as tar:
+            file = tar.extractfile(archive.CERTIFICATES)
+            assert file is not None
+            certificates = {n: line for n, line in enumerate(file.read().decode().split("\n")) if line}
+        assert set(certificates) == {position for position in sent if position not in (3, 6)}
+        found |= certificates
+    assert found == {number: f"{{{number}}}" for number in (0, 1, 2, 4, 5)}
+
+
+@pytest.mark.parametrize("certificates", [b"", b"{}\n\n", None])
+def test_certificates_are_written_beside_a_pair(tmp_path: Path, certificates: bytes | None) -> None:
+    contents = dict.fromkeys(archive.MEMBERS, b"[0]\n") | (
+        {} if certificates is None else {archive.CERTIFICATES: certificates}
+    )
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        for name, content in contents.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    (tmp_path / archive.CERTIFICATES).write_bytes(b"of another pair")
+    archive.unpack(data, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == contents
