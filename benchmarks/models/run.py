@@ -35,6 +35,8 @@ from loopwright.frontends.torch.values import replaced, tensors
 SMOKE = ("--only", "BERT", "--trials", "16")
 _MOST_TRIALS = 2048
 """Of a file, whose seconds end the search."""
+_ROUNDS = 16
+"""In one process of each engine: a second one would compile the model once more."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +118,7 @@ def timed(client: Client, model: Model, name: str, seconds: float) -> dict[str, 
     assert client.last_report is not None
     if (agreement := client.last_report.agreement) is not None:
         found |= {"difference": agreement.max_rel_error, "special": agreement.special}
-    ours, other = client.compare(model, ["ort"], progress=False).engines
+    ours, other = client.compare(model, ["ort"], rounds=_ROUNDS, processes=1, progress=False).engines
     return found | {
         "onnxruntime": importlib.metadata.version("onnxruntime"),
         "us": ours.us,
