@@ -12,6 +12,8 @@ from tvm.script import tirx as T
 
 U8_S8 = "loopwright.dot_u8s8_16x4"
 """Name of the intrinsic ``C[16] += A[4] . B[16, 4]`` of uint8 and int8 in int32."""
+OPERANDS = ("uint8", "int8")
+"""The dtypes of its operands."""
 
 
 def register(name: str) -> bool:

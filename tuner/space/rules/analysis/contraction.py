@@ -11,8 +11,6 @@ from tvm import tirx
 
 from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
 
-FLOAT = ("float32", "float32", "float32")
-
 
 @dataclass(frozen=True)
 class Contraction:
@@ -51,13 +49,18 @@ class Contraction:
         return math.prod(extent for _, extent in self.block.spatial) // (self.rows * self.columns)
 
     @property
+    def operands(self) -> tuple[str, str]:
+        """The dtypes of the left operand and the right one."""
+        return str(self.left.source.dtype), str(self.right.source.dtype)
+
+    @property
     def right_is_transposed(self) -> bool:
         return self.right_column != len(self.right.indices) - 1
 
     @staticmethod
-    def required(program: AnalysedProgram, dtypes: tuple[str, str, str] = FLOAT) -> Contraction:
+    def required(program: AnalysedProgram, dtype: str = "float32") -> Contraction:
         """Return the product of a function that is known to be one."""
-        contraction = Contraction.of(program, dtypes)
+        contraction = Contraction.of(program, dtype)
         assert contraction is not None, "the rule has no knobs for this function"
         return contraction
 
@@ -76,16 +79,13 @@ class Contraction:
         return loads
 
     @staticmethod
-    def of(program: AnalysedProgram, dtypes: tuple[str, str, str] = FLOAT) -> Contraction | None:
-        """Return the product that is the only reduction of a function, or None.
-
-        ``dtypes`` are those of the left operand, the right one and the result.
-        """
+    def of(program: AnalysedProgram, dtype: str = "float32") -> Contraction | None:
+        """Return the product that is the only reduction of a function, or None. ``dtype`` is that of its sums."""
         if len(program.reductions) != 1 or len(program.outputs) != 1:
             return None
         [block] = program.reductions
         factors = Contraction.factors(block)
-        if factors is None or len(block.reduced) != 1 or block.dtype != dtypes[2]:
+        if factors is None or len(block.reduced) != 1 or block.dtype != dtype:
             return None
         [(depth, _)] = block.reduced
         axes = [axis for axis, _ in block.spatial]

@@ -21,17 +21,14 @@ class Vnni:
     version = 1
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
-        contraction = Contraction.of(program, ("uint8", "int8", "int32"))
-        if contraction is None or not machine.has_vnni:
+        contraction = Contraction.of(program, "int32")
+        if contraction is None or contraction.operands != dot_product.OPERANDS or not machine.has_vnni:
             return ()
         return product_tile.knobs(contraction, packs=True)
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
-        return product_tile.seeds(self._contraction(program), machine, packs=True)
+        return product_tile.seeds(Contraction.required(program, "int32"), machine, packs=True)
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         dot_product.register(_DOT.intrinsic)
-        ProductTile(schedule, program, self._contraction(program), machine, _DOT).apply(values)
-
-    def _contraction(self, program: AnalysedProgram) -> Contraction:
-        return Contraction.required(program, ("uint8", "int8", "int32"))
+        ProductTile(schedule, program, Contraction.required(program, "int32"), machine, _DOT).apply(values)

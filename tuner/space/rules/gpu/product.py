@@ -44,12 +44,12 @@ class GpuProduct:
         return (Knob("splits", splits), *tile) if splits and tile else ()
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
-        product = Contraction.required(program, _types(program))
+        product = Contraction.required(program, program.reductions[0].dtype)
         for split, values in gpu_tile.seeds(Shape.of(product), machine, _splits(product)):
             yield {"splits": split, **values}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        product = Contraction.required(program, _types(program))
+        product = Contraction.required(program, program.reductions[0].dtype)
         tile = GpuTile.of(Shape.of(product), product.depth // values["splits"], values)
         last = inline_all(schedule, program)[-1].name
         total = schedule.get_sblock(product.block.name)
@@ -74,7 +74,7 @@ def _product(program: AnalysedProgram) -> Contraction | None:
     """Return the product of a function whose operands are parameters; None if there is none."""
     if len(program.reductions) != 1 or not is_plain(program):
         return None
-    product = Contraction.of(program, _types(program))
+    product = Contraction.of(program, program.reductions[0].dtype)
     if product is None:
         return None
     operands = [product.left.source, product.right.source]
@@ -91,9 +91,3 @@ def _splits(product: Contraction) -> tuple[int, ...]:
         splits += [n for n in _SPLITS if product.depth % n == 0 and product.depth // n >= _LEAST_PART]
     is_float = all(str(load.source.dtype) == "float32" for load in (product.left, product.right))
     return tuple(splits) if is_float or len(splits) > 1 else ()
-
-
-def _types(program: AnalysedProgram) -> tuple[str, str, str]:
-    """Return the types of a product's operands and result, of which only the last one is compared."""
-    [block] = program.reductions
-    return ("", "", block.dtype)
