@@ -39,13 +39,36 @@ def product(rows: int, columns: int, depth: int, epilogue: Callable[[Any], Any] 
     return function(a, b, c if epilogue is None else epilogue(c))
 
 
-def byte_product(rows: int, columns: int, depth: int) -> tvm.IRModule:
-    a, b = te.placeholder((rows, depth), "uint8", name="A"), te.placeholder((depth, columns), "int8", name="B")
+def byte_product(
+    rows: int, columns: int, depth: int, dtypes: tuple[str, str] = ("uint8", "int8"), *, batch: int | None = None
+) -> tvm.IRModule:
+    """A product in int32 of operands of these dtypes; with a batch, the right one is transposed."""
+    lead = () if batch is None else (batch,)
+    a = te.placeholder((*lead, rows, depth), dtypes[0], name="A")
+    b = te.placeholder((*lead, *((depth, columns) if batch is None else (columns, depth))), dtypes[1], name="B")
     k = te.reduce_axis((0, depth), name="k")
+
+    def element(*place: Any) -> Any:
+        *outer, i, j = place
+        right = b[k, j] if batch is None else b[(*outer, j, k)]
+        return te.sum(a[(*outer, i, k)].astype("int32") * right.astype("int32"), axis=k)
+
+    return function(a, b, te.compute((*lead, rows, columns), element, name="C"))
+
+
+def quantised_linear(rows: int, columns: int, depth: int, dtypes: tuple[str, str] = ("uint8", "int8")) -> tvm.IRModule:
+    """A product of bytes less the left one's zero point, with a scale and a bias a column, ReLU, in bytes again."""
+    a, b = te.placeholder((rows, depth), dtypes[0], name="A"), te.placeholder((columns, depth), dtypes[1], name="B")
+    scale, bias = te.placeholder((columns,), name="scale"), te.placeholder((columns,), name="bias")
+    k = te.reduce_axis((0, depth), name="k")
+    shifted = te.compute(a.shape, lambda i, j: a[i, j].astype("int16") - tvm.tirx.const(7, "int16"), name="shifted")
     c = te.compute(
-        (rows, columns), lambda i, j: te.sum(a[i, k].astype("int32") * b[k, j].astype("int32"), axis=k), name="C"
+        (rows, columns), lambda i, j: te.sum(shifted[i, k].astype("int32") * b[j, k].astype("int32"), axis=k), name="C"
     )
-    return function(a, b, c)
+    real = te.compute(c.shape, lambda i, j: c[i, j].astype("float32") * scale[j] * 1e-3 + bias[j], name="real")
+    whole = te.compute(c.shape, lambda *i: te.nearbyint(topi.nn.relu(real)(*i) * 8.0) + 3.0, name="whole")
+    result = te.compute(c.shape, lambda *i: te.min(te.max(whole(*i), 0.0), 255.0).astype("uint8"), name="result")
+    return function(a, b, scale, bias, result)
 
 
 def linear(rows: int, columns: int, depth: int) -> tvm.IRModule:

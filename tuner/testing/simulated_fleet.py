@@ -23,7 +23,7 @@ from tuner.workload import tune_context
 WORKER = "simulated"
 ROUNDS = 5
 """Samples of each entry of a race."""
-_WRONG = "UnsafeSetDType"
+_WRONG = ("UnsafeSetDType", [0, "int8"])
 """The schedule instruction that changes what a program computes: so the simulation can tell without running it."""
 
 Fault = Callable[[MeasureRequest], Failure | None]
@@ -115,7 +115,8 @@ class SimulatedFleet:
         outcome = self._outcome(MeasureRequest(key, request.module_json, request.args, trace_json, None))
         if isinstance(outcome, Failure):
             return outcome
-        if trace_json is not None and _WRONG in {instruction[0] for instruction in json.loads(trace_json)[0]}:
+        steps = json.loads(trace_json)[0] if trace_json is not None else []
+        if _WRONG in [(kind, attributes) for kind, _, attributes, _ in steps]:
             return Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs by up to 1 on normal inputs")
         drift = 1.0 + 0.1 * np.arange(ROUNDS)  # of the machine: the same for all programs
         return Raced(tuple(float(s) for s in outcome.median * drift), 0.0, 0.0)

@@ -56,6 +56,11 @@ PROGRAMS = {
         programs.linear(10, 48, 24),
         programs.batched(3, 12, 20, 8),
     ],
+    "maddwd": [
+        programs.byte_product(24, 32, 16),
+        programs.quantised_linear(13, 37, 11),
+        programs.byte_product(5, 24, 30, ("int8", "uint8"), batch=3),
+    ],
     "attention": [
         programs.attention(3, 5, 32, 16, moved=True, cached=True),
         programs.attention(2, 13, 24, 16),
@@ -170,6 +175,8 @@ def test_the_space_has_the_sketches_of_the_rules_and_leaves_a_function_as_it_was
         ("register_tile", programs.product(29, 37, 11, lambda c: topi.nn.relu(c))),
         ("register_tile", programs.linear(10, 48, 24)),
         ("register_tile", programs.product(1, 96, 40)),
+        ("maddwd", programs.quantised_linear(13, 37, 11)),
+        ("maddwd", programs.byte_product(1, 64, 20, ("int8", "int8"))),
         ("conv_direct", convolutions.conv_nhwc(9, 5, 16, 3)),
         ("conv_direct", convolutions.conv_nchw(12, 4, 6, 3)),
     ],
@@ -207,7 +214,7 @@ def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:
     mod = PROGRAMS["register_tile"][0]
     program = AnalysedProgram.of(mod)
     assert program is not None
-    assert MachineLimits(lanes=8, registers=16, threads=2) == MACHINE
+    assert MachineLimits(lanes=8, registers=16, threads=2, has_avx2=True) == MACHINE
     values = {"rows": 14, "vectors": 4, "pack": 0, "outer": 0, "block": 0, "unroll": 1}
     with pytest.raises(RuleRefused, match="registers"):
         RULES["register_tile"].apply(Schedule(mod), program, MACHINE, values)

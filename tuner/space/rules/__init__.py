@@ -16,6 +16,7 @@ from tuner.space.rules.cpu.column_sum import ColumnSum
 from tuner.space.rules.cpu.conv_direct import ConvDirect
 from tuner.space.rules.cpu.elementwise import Elementwise
 from tuner.space.rules.cpu.gemv import Gemv
+from tuner.space.rules.cpu.maddwd import Maddwd
 from tuner.space.rules.cpu.register_tile import RegisterTile
 from tuner.space.rules.cpu.row_reduce import RowReduce
 from tuner.space.rules.cpu.vnni import Vnni
@@ -31,6 +32,7 @@ CPU_RULES: tuple[Rule, ...] = (
     RegisterTile(),
     Gemv(),
     Vnni(),
+    Maddwd(),
     Attention(),
     ConvDirect(),
     ColumnReduce(),

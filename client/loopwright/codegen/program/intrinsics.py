@@ -13,7 +13,7 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
-from loopwright.codegen.cpu import column_reduction, dot_product, row_dots, row_reduction
+from loopwright.codegen.cpu import column_reduction, dot_product, maddwd, row_dots, row_reduction
 from loopwright.codegen.gpu import bf16_tensor_core, tf32_tensor_core
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
@@ -29,8 +29,8 @@ def load_intrinsics(target: Target) -> None:
 
 def register_named(name: str) -> bool:
     """Register an intrinsic of Loopwright's own, which its name describes. Returns False if it is none of them."""
-    own = (row_reduction, column_reduction, dot_product, row_dots)
-    return any(each.register(name) for each in own)
+    families = (row_reduction, column_reduction, dot_product, maddwd, row_dots)
+    return any(family.register(name) for family in families)
 
 
 @contextmanager

@@ -38,10 +38,14 @@ _LARGE = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """An instruction that adds the products of ``group`` neighbours in depth to each lane: the intrinsic's name."""
+    """An instruction that adds the products of ``group`` neighbours in depth to each lane: the intrinsic's name.
+
+    ``wide`` is the dtype in which it takes the left operand; None for the operand's own.
+    """
 
     intrinsic: str
     group: int
+    wide: str | None = None
 
 
 def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
@@ -110,9 +114,10 @@ class ProductTile:
         self._registers = machine.registers
         self._dot = dot
         self._group = 1 if dot is None else dot.group
+        self._wide = None if dot is None else dot.wide
         self._product: Any = None
         self._write: Any = None
-        self._left_pad: Any = None
+        self._left_copy: Any = None
         self._right_pad: Any = None
 
     def apply(self, values: Knobs) -> None:
@@ -148,36 +153,59 @@ class ProductTile:
             parallelize(sch, fuse(sch, sch.get_loops(packed)[: -1 if self._group == 1 else -3]))
         if values["pack"] == _ONCE:
             sch.annotate(packed, PACKS, True)
-        if self._left_pad is not None:
-            parallelize(sch, fuse(sch, sch.get_loops(self._left_pad)[:-1]))
+        if self._left_copy is not None:
+            # LLVM makes vectors of the inner loop.
+            parallelize(sch, fuse(sch, sch.get_loops(self._left_copy)[:-1]))
         self._multiply(ko, jx)
         if packed is not None and self._group == 1:
             sch.vectorize(sch.split(sch.get_loops(packed)[-1], [None, self._lanes])[1])
         self._store(contraction.columns % width != 0)
 
     def _find_blocks(self, rows: int, width: int) -> None:
-        """Inline what can be, pad what must be, and find the product and the block that takes its result."""
+        """Inline what can be, pad and widen what must be, and find the product and the block that takes its result."""
         sch, contraction = self._schedule, self._contraction
         name = contraction.block.name
-        last = inline(sch, self._program)[-1].name
+        left = self._program.producer(contraction.left.source) if self._wide else None
+        last = inline(sch, self._program, frozenset({left.name} if left else ()))[-1].name
         self._product = sch.get_sblock(name)
+        self._left_copy = sch.get_sblock(left.name) if left else None
         pads = [1] * (len(contraction.block.spatial) + 1)
         pads[contraction.row_axis], pads[contraction.column_axis], pads[-1] = rows, width, self._group
         extents = (contraction.rows, contraction.columns, contraction.depth)
-        if not any(extent % multiple for extent, multiple in zip(extents, (rows, width, self._group), strict=True)):
-            self._write = sch.get_sblock(last) if last != name else sch.cache_write(self._product, 0, "global")
-            return
-        sch.pad_einsum(self._product, pads)
-        producers = {str(sch.get(block).name_hint): block for block in sch.get_producers(self._product)}
-        self._left_pad = producers.get(f"{contraction.left.source.name}_pad")
-        self._right_pad = producers.get(f"{contraction.right.source.name}_pad")
-        copies = [block for block in sch.get_consumers(self._product) if "_pad" in str(sch.get(block).name_hint)]
+        copies = []
+        if any(extent % multiple for extent, multiple in zip(extents, (rows, width, self._group), strict=True)):
+            copies = self._pad(pads)
         if last != name:
             for copy in copies:
                 sch.compute_inline(copy)
             self._write = sch.get_sblock(last)
         else:
             self._write = copies[0] if copies else sch.cache_write(self._product, 0, "global")
+        if self._wide:
+            self._widen(self._wide)
+
+    def _pad(self, pads: list[int]) -> list[Any]:
+        """Pad the operands to multiples of these extents. Returns the blocks that copy the result without padding."""
+        sch, contraction = self._schedule, self._contraction
+        sch.pad_einsum(self._product, pads)
+        producers = {str(sch.get(block).name_hint): block for block in sch.get_producers(self._product)}
+        self._right_pad = producers.get(f"{contraction.right.source.name}_pad")
+        left_pad = producers.get(f"{contraction.left.source.name}_pad")
+        if left_pad is not None and self._left_copy is not None:
+            sch.compute_inline(self._left_copy)
+        self._left_copy = left_pad or self._left_copy
+        return [block for block in sch.get_consumers(self._product) if "_pad" in str(sch.get(block).name_hint)]
+
+    def _widen(self, dtype: str) -> None:
+        """Keep the left operand in the instruction's dtype: where a block makes or pads it, or in a copy.
+
+        Its values remain those of its own dtype, to which the description of the intrinsic casts them back.
+        """
+        sch, contraction = self._schedule, self._contraction
+        if self._left_copy is None:
+            self._left_copy = sch.cache_read(self._product, 1 - contraction.right_index, "global")
+        if contraction.operands[0] != dtype:
+            sch.unsafe_set_dtype(self._left_copy, 0, dtype)
 
     def _packed_right(self, pack: int, width: int) -> Any:
         """Copy the right operand into panels ``[…, columns / width, depth / group, width, group]``.

@@ -1,0 +1,105 @@
+"""The rule for products of bytes on processors with AVX2: exact at the ends of their ranges, and for which machines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+
+from loopwright.codegen.cpu import maddwd
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.schedule import scheduled_module
+from loopwright.codegen.rule import RULE
+from loopwright.codegen.serialization import trace_to_json
+from loopwright.codegen.target import target_from
+from loopwright.codegen.weights.prepacking import split
+from tests.support import rule_programs as programs
+from tests.support.rule_programs import TARGET, sketches_of
+from tuner.space.builtin import builtin_space
+from tuner.space.rules.analysis.program import AnalysedProgram
+from tuner.space.rules.analysis.rule import MachineLimits
+from tuner.space.rules.cpu.maddwd import Maddwd
+from tuner.space.rules.cpu.vnni import Vnni
+
+BYTES = [(left, right) for left in ("uint8", "int8") for right in ("uint8", "int8")]
+
+
+def ends(dtype: str) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def seed_schedule(mod: tvm.IRModule, place: int = 0, target: Any = TARGET) -> list[Any]:
+    """Return the trace of a seed of the rule."""
+    space = builtin_space(mod, target, seed=1)
+    schedule = space.replay(space.seeds[place], 1)
+    assert schedule is not None
+    trace: list[Any] = json.loads(trace_to_json(schedule.trace))
+    return trace
+
+
+@pytest.mark.parametrize("dtypes", [*BYTES, ("int16", "int8"), ("int16", "uint8")], ids="-".join)
+def test_products_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str]) -> None:
+    """Sums of two products that are int16, as vpmaddubsw's, saturate here."""
+    rows, columns, depth = 6, 40, 75
+    mod = programs.byte_product(rows, columns, depth, dtypes)
+    program = scheduled_module(mod, seed_schedule(mod), TARGET)
+    compiled = compile_module(program, TARGET)
+    assert "vpmaddwd" in compiled.inspect_source("asm")
+    for left in ends(dtypes[0]):
+        for right in ends(dtypes[1]):
+            a, b = np.full((rows, depth), left, dtypes[0]), np.full((depth, columns), right, dtypes[1])
+            c = tvm.runtime.tensor(np.full((rows, columns), -1, "int32"))
+            compiled["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), c)
+            assert (c.numpy() == a.astype("int64") @ b.astype("int64")).all()
+
+
+def test_the_weights_stay_bytes() -> None:
+    """Panels of int16 would be read from memory twice as slowly."""
+    mod = programs.with_weight(programs.byte_product(1, 64, 20, ("int8", "int8")), 1)
+    _, packed = split(scheduled_module(mod, seed_schedule(mod), TARGET))
+    assert packed is not None
+    assert (packed.dtype, np.prod(packed.shape)) == ("int8", 64 * 20)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "dtypes", "rules"),
+    [
+        ("x86-64-v3", ("uint8", "int8"), {"maddwd"}),
+        ("skylake-avx512", ("uint8", "int8"), {"maddwd"}),
+        ("icelake-server", ("uint8", "int8"), {"vnni"}),
+        ("icelake-server", ("int8", "int8"), {"maddwd"}),
+        ("x86-64-v2", ("uint8", "int8"), set()),
+        ("x86-64-v3", ("int16", "int16"), set()),
+        ("x86-64-v3", ("int32", "int8"), set()),
+    ],
+)
+def test_which_processors_have_the_rule(cpu: str, dtypes: tuple[str, str], rules: set[str]) -> None:
+    target = target_from({"kind": "llvm", "mcpu": cpu, "mattr": ["-prefer-256-bit"], "num-cores": 2})
+    program = AnalysedProgram.of(programs.byte_product(12, 48, 20, dtypes))
+    assert program is not None
+    assert {rule.name for rule in (Maddwd(), Vnni()) if rule.knobs(program, MachineLimits.of(target))} == rules
+
+
+def test_a_neon_processor_does_not_have_the_rule() -> None:
+    target = target_from({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76", "num-cores": 4})
+    program = AnalysedProgram.of(programs.byte_product(12, 48, 20))
+    assert program is not None
+    assert not Maddwd().knobs(program, MachineLimits.of(target))
+
+
+def test_with_512_bits_and_no_vnni_tiles_are_of_256_bits() -> None:
+    target = target_from({"kind": "llvm", "mcpu": "skylake-avx512", "mattr": ["-prefer-256-bit"], "num-cores": 2})
+    mod = programs.byte_product(24, 64, 20)
+    assert sketches_of(builtin_space(mod, target, 1), f"{RULE}maddwd")
+    program = scheduled_module(mod, seed_schedule(mod, target=target), target)
+    assert "vpmaddwd" in compile_module(program, target).inspect_source("asm")
+
+
+@pytest.mark.parametrize("name", ["loopwright.maddwd_u8u16_8x2", "loopwright.maddwd_u8s8_8x2; import os", "maddwd"])
+def test_only_its_own_intrinsics_are_registered(name: str) -> None:
+    assert not maddwd.register(name)
+    assert maddwd.intrinsic("float32", "int8") is None
