@@ -28,6 +28,7 @@ from loopwright.codegen.program.intrinsics import load_intrinsics, register_name
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import canonical_target, target_from
 from tuner.errors import InvalidSpace
+from tuner.guard import widening
 from tuner.guard.module import check_callouts, load_module_json
 from tuner.inspection.answers import RecordFiles, RecordLine, RecordsRead
 from tuner.space.user import check_trace
@@ -153,7 +154,10 @@ def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
     Foreign intrinsics are held back by their names, and what the replayed program calls must come from them alone:
     a trace can bring expressions of its own (in index maps, say).
     """
-    check_trace(trace, "the trace", also=frozenset({"Tensorize"}))
+    check_trace(trace, "the trace", also=frozenset({"Tensorize", widening.STEP}))
+    changes = widening.dtype_changes(trace)
+    if any(change != widening.TO_INT16 for change in changes):
+        raise InvalidSpace(f"the trace uses {widening.STEP} for more than keeping bytes in int16")
     brought = _intrinsic_findings(trace, target)
     # Unlike the search's, this schedule says why a step fails; rendering the program would take too long even here.
     schedule = Schedule(mod, seed=1, debug_mask="none", error_render_level="fast")
@@ -163,6 +167,8 @@ def _replayed(mod: tvm.IRModule, trace: Any, target: Target) -> str:
         raise InvalidSpace(f"the trace does not apply to its workload: {last_line(error)}") from error
     if foreign := [finding for finding in check_callouts(schedule.mod["main"]) if finding not in brought]:
         raise InvalidSpace(f"the trace brings foreign code into the program: {'; '.join(foreign)}")
+    if changes and (lost := widening.lost_values(mod["main"], schedule.mod["main"])):
+        raise InvalidSpace(f"the trace keeps in int16 what is not of one byte: {lost[0]}")
     trace_json = trace_to_json(schedule.trace)
     if json.loads(trace_json)[1] != trace[1]:
         raise InvalidSpace("the trace's decisions are incomplete or do not fit its workload")

@@ -38,6 +38,12 @@ def _padding_that_calls_out() -> list[Any]:
     return _trace_of(schedule)
 
 
+def _kept_in_int16() -> list[Any]:
+    schedule = Schedule(MM_RELU)
+    schedule.unsafe_set_dtype("Y", 0, "int16")
+    return _trace_of(schedule)
+
+
 def _workload(function: str) -> str:
     return stock.workload_line(module_to_json(stock.module(function)))
 
@@ -77,6 +83,7 @@ BAD_RECORDS = [
     (stock.record_line(None), "is not TVM's"),
     (stock.record_line([["GetSBlock"], []]), "malformed instruction"),
     (_with("UnsafeSetDType", ["b0"], [0, "float16"], []), "uses UnsafeSetDType"),
+    (stock.record_line(_kept_in_int16()), "keeps in int16 what is not of one byte: the elements of Y"),
     (_with("Annotate", ["b0", '"void f() {}"'], ["pragma_import_c"], []), "pragma_import_c"),
     (_with("Annotate", ["b0", 1], [["unhashable"]], []), "sets the annotation"),
     (_with("Tensorize", ["b0"], ["my_intrinsic", 1], []), "'my_intrinsic', which is no intrinsic of TVM"),

@@ -114,6 +114,7 @@ def test_an_export_reads_back_as_it_was(texts: tuple[str, str]) -> None:
     [
         rule_programs.product(29, 37, 11),
         rule_programs.byte_product(20, 40, 30),
+        rule_programs.byte_product(13, 40, 16, ("int8", "int8")),
         rule_programs.softmax(5, 37),
         pytest.param(rule_programs.attention(2, 13, 32, 16), marks=pytest.mark.whole),
         pytest.param(convolution_programs.conv_nhwc(13, 3, 24, 7, 2, batch=2), marks=pytest.mark.whole),
