@@ -214,7 +214,7 @@ def test_a_tile_with_more_vectors_than_registers_is_refused() -> None:
     mod = PROGRAMS["register_tile"][0]
     program = AnalysedProgram.of(mod)
     assert program is not None
-    assert MachineLimits(lanes=8, registers=16, threads=2, has_avx2=True) == MACHINE
+    assert MachineLimits(lanes=8, registers=16, threads=2, has_maddwd=True) == MACHINE
     values = {"rows": 14, "vectors": 4, "pack": 0, "outer": 0, "block": 0, "unroll": 1}
     with pytest.raises(RuleRefused, match="registers"):
         RULES["register_tile"].apply(Schedule(mod), program, MACHINE, values)

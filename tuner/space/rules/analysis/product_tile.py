@@ -62,8 +62,11 @@ def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
     )
 
 
-def seeds(contraction: Contraction, machine: MachineLimits, packs: bool) -> Iterable[Knobs]:
-    """Return the tiles that load least for their work, waste least by padding and share the work best."""
+def seeds(contraction: Contraction, machine: MachineLimits, packs: bool, right_load: float = 1) -> Iterable[Knobs]:
+    """Return the tiles that load least for their work, waste least by padding and share the work best.
+
+    ``right_load`` is the cost of loading a vector of the right operand, relative to an element of the left one.
+    """
     scored = []
     for rows in _ROWS:
         for vectors in _VECTORS:
@@ -72,7 +75,7 @@ def seeds(contraction: Contraction, machine: MachineLimits, packs: bool) -> Iter
             width = vectors * machine.lanes
             down, across = math.ceil(contraction.rows / rows), math.ceil(contraction.columns / width)
             padded = down * rows * across * width / (contraction.rows * contraction.columns)
-            loads = (rows + vectors) / (rows * vectors)
+            loads = (rows + right_load * vectors) / (rows * vectors)
             copies = 0.1 if contraction.rows % rows else 0.0
             for outer, first, second in ((_COLUMNS, across, down), (_ROWS_OUTER, down, across)):
                 block, idle = _share(contraction.batches * first, second, machine.threads)

@@ -37,17 +37,17 @@ class MachineLimits:
     """The figures of the processor that rules need.
 
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
-    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes, ``has_avx2``
-    whether there are 256-bit products of integers. On a GPU,
-    ``lanes`` is the number of float32 in the longest access, ``registers`` and ``threads`` the most that a thread and
-    a block have, and ``capability`` the compute capability, times ten.
+    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes,
+    ``has_maddwd`` whether there are products of int16 in vectors of ``lanes`` int32. On a GPU, ``lanes`` is the number
+    of float32 in the longest access, ``registers`` and ``threads`` the most that a thread and a block have, and
+    ``capability`` the compute capability, times ten.
     """
 
     lanes: int
     registers: int
     threads: int
     has_vnni: bool = False
-    has_avx2: bool = False
+    has_maddwd: bool = False
     capability: int = 0
 
     @staticmethod
@@ -56,13 +56,12 @@ class MachineLimits:
             return MachineLimits(4, 255, 1024, capability=compute_capability(target))
         features = set(map(str, codegen.llvm_get_cpu_features(target)))
         threads = int(target.attrs.get("num-cores", 1))
-        has_avx2 = "avx2" in features
         if "avx512f" in features and "prefer-256-bit" not in features:
-            return MachineLimits(16, 32, threads, "avx512vnni" in features, has_avx2)
+            return MachineLimits(16, 32, threads, "avx512vnni" in features, "avx512bw" in features)
         if machine(target) in _32_REGISTERS:
             return MachineLimits(4, 32, threads)
-        registers = 32 if "avx512vl" in features else 16
-        return MachineLimits(8 if has_avx2 else 4, registers, threads, has_avx2=has_avx2)
+        lanes, registers = 8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16
+        return MachineLimits(lanes, registers, threads, has_maddwd="avx2" in features)
 
 
 class Rule(Protocol):

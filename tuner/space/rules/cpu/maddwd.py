@@ -1,4 +1,4 @@
-"""Exact products of matrices of bytes in int32, on processors with AVX2: two products a lane in one instruction.
+"""Exact products of matrices of bytes in int32, with AVX2 or AVX-512: two products a lane in one instruction.
 
 The left operand is widened to int16 first, once for all columns. AVX-512 VNNI multiplies uint8 and int8 as they are,
 four a lane (`vnni`).
@@ -20,6 +20,8 @@ from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 _UNROLL = 2
 """Steps in the body of a loop of the seeds. With 4, LLVM spills some of the sums of the largest tiles."""
+_WIDENING = 2
+"""Cost of loading a vector of bytes as int16, relative to an element of the left operand. Not tuned."""
 
 
 class Maddwd:
@@ -28,7 +30,7 @@ class Maddwd:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program, "int32")
-        if contraction is None or not machine.has_avx2 or maddwd.intrinsic(*contraction.operands) is None:
+        if contraction is None or not machine.has_maddwd or maddwd.intrinsic(*contraction.operands) is None:
             return ()
         if machine.has_vnni and contraction.operands == dot_product.OPERANDS:
             return ()
@@ -38,12 +40,12 @@ class Maddwd:
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         contraction = Contraction.required(program, "int32")
-        for values in product_tile.seeds(contraction, _limits(machine), packs=True):
+        for values in product_tile.seeds(contraction, _limits(machine), packs=True, right_load=_WIDENING):
             yield {**values, "unroll": _UNROLL}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         contraction = Contraction.required(program, "int32")
-        name = maddwd.intrinsic(*contraction.operands)
+        name = maddwd.intrinsic(*contraction.operands, machine.lanes)
         assert name is not None, "the rule has no knobs for this function"
         maddwd.register(name)
         dot = Dot(name, maddwd.GROUP, maddwd.WIDE)
@@ -51,5 +53,5 @@ class Maddwd:
 
 
 def _limits(machine: MachineLimits) -> MachineLimits:
-    """Return the limits of a tile: 256-bit vectors, and a register for products that are yet to be added."""
-    return replace(machine, lanes=maddwd.LANES, registers=machine.registers - 1)
+    """Return the limits of a tile: a register is for products that are yet to be added."""
+    return replace(machine, registers=machine.registers - 1)
