@@ -38,6 +38,46 @@ def conv_nhwc(
     return function(x, w, bias, topi.transpose(result, (0, 3, 1, 2)) if moved else result)
 
 
+def byte_conv(
+    size: int,
+    inputs: int,
+    outputs: int,
+    window: int,
+    stride: int = 1,
+    *,
+    batch: int = 1,
+    dtypes: tuple[str, str] = ("uint8", "int8"),
+    zero_point: int = 0,
+    scaled: bool = True,
+) -> tvm.IRModule:
+    """Return a convolution of square images of bytes in int32, with the channels last; ``scaled`` in bytes again."""
+    x = te.placeholder((batch, size, size, inputs), dtypes[0], name="x")
+    w = te.placeholder((window, window, inputs, outputs), dtypes[1], name="w")
+    scale = te.placeholder((outputs,), name="scale")
+    image = x
+    if zero_point:
+        shifted = te.compute(
+            x.shape, lambda *i: x(*i).astype("int16") - tirx.const(zero_point, "int16"), name="shifted"
+        )
+        image = shifted
+    y = topi.nn.conv(
+        image,
+        w,
+        [stride] * 2,
+        [window // 2] * 4,
+        [1, 1],
+        1,
+        data_layout="NHWC",
+        kernel_layout="HWIO",
+        out_dtype="int32",
+    )
+    if not scaled:
+        return function(x, w, y)
+    real = te.compute(y.shape, lambda n, i, j, o: te.nearbyint(y[n, i, j, o].astype("float32") * scale[o] * 1e-3))
+    result = te.compute(y.shape, lambda *i: te.min(te.max(real(*i), 0.0), 255.0).astype("uint8"), name="result")
+    return function(x, w, scale, result)
+
+
 def conv_nchw(
     size: int, inputs: int, outputs: int, window: int, stride: int = 1, *, batch: int = 1, groups: int = 1
 ) -> tvm.IRModule:

@@ -17,11 +17,13 @@ from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.prepacking import split
+from tests.support import convolution_programs as convolutions
 from tests.support import rule_programs as programs
 from tests.support.rule_programs import TARGET, check_results
 from tuner.space.builtin import builtin_space
 from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import MachineLimits
+from tuner.space.rules.cpu.conv_maddwd import ConvMaddwd
 from tuner.space.rules.cpu.maddwd import Maddwd
 from tuner.space.rules.cpu.vnni import Vnni
 
@@ -56,6 +58,33 @@ def test_products_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str]) -
             c = tvm.runtime.tensor(np.full((rows, columns), -1, "int32"))
             compiled["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), c)
             assert (c.numpy() == a.astype("int64") @ b.astype("int64")).all()
+
+
+@pytest.mark.parametrize(("dtypes", "zero_point"), [(("uint8", "int8"), 0), (("int8", "uint8"), 0), (BYTES[0], 255)])
+def test_convolutions_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str], zero_point: int) -> None:
+    """Padding is zero after the zero point is subtracted."""
+    size, inputs, outputs = 6, 66, 16
+    mod = convolutions.byte_conv(size, inputs, outputs, 3, dtypes=dtypes, zero_point=zero_point, scaled=False)
+    compiled = compile_module(scheduled_module(mod, seed_schedule(mod), TARGET), TARGET)
+    assert "vpmaddwd" in compiled.inspect_source("asm")
+    taps = np.array([2, 3, 3, 3, 3, 2])
+    for left in ends(dtypes[0]):
+        for right in ends(dtypes[1]):
+            x, w = np.full((1, size, size, inputs), left, dtypes[0]), np.full((3, 3, inputs, outputs), right, dtypes[1])
+            y = tvm.runtime.tensor(np.full((1, size, size, outputs), -1, "int32"))
+            compiled["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(w), y)
+            assert (y.numpy() == (np.outer(taps, taps) * (left - zero_point) * right * inputs)[None, :, :, None]).all()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "dtypes"), [(3, 16, BYTES[0]), (4, 12, BYTES[0]), (4, 16, ("int32", "int8"))]
+)
+def test_convolutions_without_pairs_or_vectors_of_channels_are_left_to_others(
+    inputs: int, outputs: int, dtypes: tuple[str, str]
+) -> None:
+    program = AnalysedProgram.of(convolutions.byte_conv(8, inputs, outputs, 3, dtypes=dtypes))
+    assert program is not None
+    assert not ConvMaddwd().knobs(program, MachineLimits.of(TARGET))
 
 
 def test_the_weights_stay_bytes() -> None:

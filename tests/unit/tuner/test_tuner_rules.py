@@ -78,6 +78,11 @@ PROGRAMS = {
         convolutions.conv_nchw(10, 8, 12, 3, groups=2),
         convolutions.transposed_nhwc(5, 6, 16, 2, 2, 1, lacking=1),
     ],
+    "conv_maddwd": [
+        convolutions.byte_conv(10, 6, 24, 3),
+        convolutions.byte_conv(9, 4, 40, 3, 2, batch=2, dtypes=("int8", "int8"), zero_point=5),
+        convolutions.byte_conv(7, 10, 16, 1, dtypes=("uint8", "uint8"), scaled=False),
+    ],
     "column_reduce": [
         convolutions.depthwise_nhwc(15, 20, 5, 2),
         convolutions.depthwise_nchw(14, 5, 3, 1),
@@ -179,6 +184,7 @@ def test_the_space_has_the_sketches_of_the_rules_and_leaves_a_function_as_it_was
         ("maddwd", programs.byte_product(1, 64, 20, ("int8", "int8"))),
         ("conv_direct", convolutions.conv_nhwc(9, 5, 16, 3)),
         ("conv_direct", convolutions.conv_nchw(12, 4, 6, 3)),
+        ("conv_maddwd", convolutions.byte_conv(6, 4, 16, 3)),
     ],
 )
 def test_every_seed_packs_a_weight_once(rule: str, mod: tvm.IRModule) -> None:

@@ -14,6 +14,7 @@ from tuner.space.rules.cpu.attention import Attention
 from tuner.space.rules.cpu.column_reduce import ColumnReduce
 from tuner.space.rules.cpu.column_sum import ColumnSum
 from tuner.space.rules.cpu.conv_direct import ConvDirect
+from tuner.space.rules.cpu.conv_maddwd import ConvMaddwd
 from tuner.space.rules.cpu.elementwise import Elementwise
 from tuner.space.rules.cpu.gemv import Gemv
 from tuner.space.rules.cpu.maddwd import Maddwd
@@ -35,6 +36,7 @@ CPU_RULES: tuple[Rule, ...] = (
     Maddwd(),
     Attention(),
     ConvDirect(),
+    ConvMaddwd(),
     ColumnReduce(),
     ColumnSum(),
     Winograd(),

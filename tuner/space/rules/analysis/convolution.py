@@ -11,6 +11,7 @@ from tvm import tirx
 from tvm.sym import detect_linear_equation
 
 from tuner.space.rules.analysis.program import AnalysedProgram, Block, found, is_var, variables
+from tuner.space.rules.analysis.steps import remains
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,17 @@ class Convolution:
         return coefficient(self.image.indices[self.image_dimension], var) or 0
 
     @staticmethod
-    def of(program: AnalysedProgram) -> Convolution | None:
-        """Return the convolution that is the only reduction of a function of float32, or None.
+    def of(program: AnalysedProgram, dtype: str = "float32") -> Convolution | None:
+        """Return the convolution that is the only reduction of a function, or None.
 
+        ``dtype`` is that of its sums, and of its operands if it is float32. Operands of sums in int32 are cast to it.
         Depthwise convolutions, in which no two channels read the same elements, are none.
         """
         if len(program.reductions) != 1 or len(program.outputs) != 1:
             return None
         [block] = program.reductions
         loads = _factors(block)
-        if loads is None or block.dtype != "float32" or len(block.reduced) < 2:
+        if loads is None or block.dtype != dtype or len(block.reduced) < 2:
             return None
         axes = [axis for axis, _ in block.spatial]
         if len(block.store.indices) != len(axes) or not all(map(is_var, block.store.indices, axes)):
@@ -131,6 +133,13 @@ class Convolution:
         return convolution if convolution.stride > 0 and convolution.has_known_phases else None
 
 
+def is_simple(program: AnalysedProgram, convolution: Convolution) -> bool:
+    """Return whether all blocks are the convolution, its result, or prepare it, or are inlined."""
+    known = (*convolution.prepared, convolution.block.name, program.blocks[-1].name)
+    remaining = [block.name for block in program.blocks if remains(program, block)]
+    return program.outputs == (program.blocks[-1].name,) and all(name in known for name in remaining)
+
+
 def _factors(block: Block) -> list[Any] | None:
     """Return the two loads whose product is summed, of some or all elements; None for any other sum."""
     value = block.store.value
@@ -140,6 +149,8 @@ def _factors(block: Block) -> list[Any] | None:
     if not isinstance(product, tirx.Mul):
         return None
     loads = [product.a, product.b]
+    if block.dtype == "int32":
+        loads = [factor.value if isinstance(factor, tirx.Cast) else factor for factor in loads]
     if not all(isinstance(load, tvm.ir.TensorLoad) for load in loads) or loads[0].source.same_as(loads[1].source):
         return None
     return loads

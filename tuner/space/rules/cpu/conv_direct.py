@@ -18,7 +18,7 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.analysis.conv_tile import ConvTile, cycles, padded_channels, tiles
-from tuner.space.rules.analysis.convolution import Convolution
+from tuner.space.rules.analysis.convolution import Convolution, is_simple
 from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import (
@@ -26,7 +26,6 @@ from tuner.space.rules.analysis.steps import (
     fuse,
     inline,
     parallelize,
-    remains,
     separate_partial_tiles,
     vectorize,
 )
@@ -48,7 +47,7 @@ class ConvDirect:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         convolution = Convolution.of(program)
-        if convolution is None or not _is_simple(program, convolution):
+        if convolution is None or not is_simple(program, convolution):
             return ()
         sizes = tiles(convolution, machine)
         if not sizes:
@@ -90,13 +89,6 @@ class ConvDirect:
 def _packs_once(convolution: Convolution, machine: MachineLimits) -> bool:
     """Return whether the kernel may be packed before all calls; one that is padded first is not read by the packing."""
     return convolution.kernel_is_weight and padded_channels(convolution, machine) == convolution.channels
-
-
-def _is_simple(program: AnalysedProgram, convolution: Convolution) -> bool:
-    """Return whether all blocks are the convolution, its result, or prepare it, or are inlined."""
-    known = (*convolution.prepared, convolution.block.name, program.blocks[-1].name)
-    remaining = [block.name for block in program.blocks if remains(program, block)]
-    return program.outputs == (program.blocks[-1].name,) and all(name in known for name in remaining)
 
 
 def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: Knobs, last: str) -> None:
