@@ -16,6 +16,7 @@ from loopwright.codegen.cpu import maddwd
 from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.analysis.conv_tile import ConvTile
 from tuner.space.rules.analysis.convolution import Convolution, is_simple
+from tuner.space.rules.analysis.product_tile import WIDENED_LOADS
 from tuner.space.rules.analysis.program import AnalysedProgram, is_var
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
@@ -25,8 +26,6 @@ _PIXELS, _CHANNELS = 0, 1
 _FIRST, _ONCE = 2, 3
 """All panels of the kernel are packed before the convolution; those of a weight once, before all calls."""
 _MOST_ROWS, _MOST_VECTORS = 14, 4
-_WIDENING = 2
-"""Cost of loading a vector of the kernel's bytes as int16, relative to an element of the image. Not tuned."""
 _TASKS = 4
 """Tasks for each thread in the seeds, if there are as many. Not tuned."""
 _SEED_TILES = 3
@@ -84,7 +83,8 @@ class _ByteConvolution:
         ]
         # A register is for products that are yet to be added.
         fitting = [tile for tile in sizes if tile.registers < machine.registers]
-        return sorted(fitting, key=lambda tile: (tile.rows + _WIDENING * tile.vectors) / (tile.rows * tile.vectors))
+        left, right = WIDENED_LOADS
+        return sorted(fitting, key=lambda tile: left / tile.vectors + right / tile.rows)
 
     def lines(self, tile: ConvTile, machine: MachineLimits) -> int:
         """Return the most lines of a task with which each thread has some tasks."""

@@ -20,8 +20,6 @@ from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 _UNROLL = 2
 """Steps in the body of a loop of the seeds. With 4, LLVM spills some of the sums of the largest tiles."""
-_WIDENING = 2
-"""Cost of loading a vector of bytes as int16, relative to an element of the left operand. Not tuned."""
 
 
 class Maddwd:
@@ -40,7 +38,7 @@ class Maddwd:
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         contraction = Contraction.required(program, "int32")
-        for values in product_tile.seeds(contraction, _limits(machine), packs=True, right_load=_WIDENING):
+        for values in product_tile.seeds(contraction, _limits(machine), packs=True, loads=product_tile.WIDENED_LOADS):
             yield {**values, "unroll": _UNROLL}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
