@@ -140,6 +140,23 @@ def depthwise_nhwc(size: int, channels: int, window: int, stride: int, *, batch:
     return function(x, w, topi.clip(topi.nn.depthwise_conv2d_nhwc(x, w, stride, window // 2, 1), 0.0, 6.0))
 
 
+def byte_depthwise(size: int, channels: int, window: int, stride: int) -> tvm.IRModule:
+    """Return a depthwise convolution of uint8 and int8 in int32, with the channels last, and a scale in float32."""
+    x = relax.Var("x", relax.TensorType((1, size, size, channels), "uint8"))
+    w = relax.Var("w", relax.TensorType((window, window, 1, channels), "int8"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x, w]):
+        with builder.dataflow():
+            y = relax.op.nn.conv2d(
+                x, w, stride, window // 2, groups=channels, data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32"
+            )
+            numbers = builder.emit(relax.op.astype(builder.emit(y), "float32"))
+            result = builder.emit_output(relax.op.multiply(numbers, relax.const(0.01)))
+        builder.emit_func_output(result)
+    [(_, func)] = prim_funcs(lower(builder.get(), TARGET))
+    return normal_form(func)
+
+
 def depthwise_nchw(size: int, channels: int, window: int, stride: int) -> tvm.IRModule:
     """Return a depthwise convolution with the channels first."""
     x = te.placeholder((1, channels, size, size), name="x")

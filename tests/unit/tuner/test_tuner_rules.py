@@ -40,6 +40,7 @@ MACHINE = MachineLimits.of(TARGET)
 RULES = {rule.name: rule for rule in CPU_RULES}
 COLUMN_SUMS = [programs.column_sum(32, 48, lambda y: topi.nn.relu(y)), convolutions.column_sum(50, 36)]
 """Their columns are a whole number of vectors: `column_reduce` is for them, too."""
+BYTE_DEPTHWISE = convolutions.byte_depthwise(9, 24, 3, 2)
 PROGRAMS = {
     "elementwise": [programs.silu(3, 5, 40), programs.silu(77), programs.silu(4, 33)],
     "row_reduce": [
@@ -109,11 +110,13 @@ MORE = {
         convolutions.depthwise_nhwc(11, 24, 3, 1, batch=2),
         convolutions.pool(2, 3, 12, 12, window=3, stride=1, kind="avg", layout="NCHW"),
         convolutions.global_average_nhwc(7, 40),
+        BYTE_DEPTHWISE,
     ],
     "winograd": [convolutions.winograd_result(18, 21, 64)],
 }
 CASES = [
     pytest.param("column_reduce", COLUMN_SUMS[1], id="column_reduce of a sum"),
+    pytest.param("column_reduce", BYTE_DEPTHWISE, id="column_reduce of bytes"),
     *(
         pytest.param(rule, mod, marks=pytest.mark.whole if place >= kept else (), id=f"{rule} {place}{sign}")
         for table, kept, sign in ((PROGRAMS, 2, ""), (MORE, 0, "+"))

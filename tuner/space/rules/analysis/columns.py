@@ -13,6 +13,9 @@ from tuner.space.rules.analysis.convolution import Convolution, coefficient, con
 from tuner.space.rules.analysis.program import AnalysedProgram, Block, found, is_var
 from tuner.space.rules.analysis.steps import remains
 
+_DTYPES = ("float32", "int32")
+"""Of results: lanes of as many bits as those of `MachineLimits`. What is read may be narrower."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -50,12 +53,14 @@ class Columns:
 
     @staticmethod
     def of(program: AnalysedProgram) -> Columns | None:
-        if len(program.reductions) != 1 or Convolution.of(program) or Contraction.of(program):
+        if len(program.reductions) != 1:
             return None
         [block] = program.reductions
+        if Convolution.of(program, block.dtype) or Contraction.of(program, block.dtype):
+            return None
         axes = [axis for axis, _ in block.spatial]
         large = [n for n, (_, extent) in enumerate(block.spatial) if extent > 1]
-        if block.dtype != "float32" or block.operation is None or not large:
+        if block.dtype not in _DTYPES or block.operation is None or not large:
             return None
         if len(block.store.indices) != len(axes) or not all(map(is_var, block.store.indices, axes)):
             return None

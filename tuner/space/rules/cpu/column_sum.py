@@ -73,6 +73,8 @@ def _reduction(program: AnalysedProgram) -> Block | None:
     if columns is None or columns.row is not None or columns.padding is not None or len(columns.block.reduced) != 1:
         return None
     block = columns.block
+    if block.dtype != "float32":
+        return None
     [(row, _)] = block.reduced
     # TVM makes no parts of a reduction to the largest.
     if block.operation not in ("sum", "max") or len(block.loads) != 1 or not block.term.same_as(block.loads[0]):
