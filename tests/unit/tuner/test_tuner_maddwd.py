@@ -102,6 +102,8 @@ def test_the_weights_stay_bytes() -> None:
         ("skylake-avx512", ("uint8", "int8"), {"maddwd"}),
         ("icelake-server", ("uint8", "int8"), {"vnni"}),
         ("icelake-server", ("int8", "int8"), {"maddwd"}),
+        ("alderlake", ("uint8", "int8"), {"vnni"}),
+        ("alderlake", ("uint8", "uint8"), {"maddwd"}),
         ("x86-64-v2", ("uint8", "int8"), set()),
         ("x86-64-v3", ("int16", "int16"), set()),
         ("x86-64-v3", ("int32", "int8"), set()),

@@ -34,6 +34,7 @@ SKYLAKE = HASWELL | {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512cd", 
 CASCADE_LAKE = SKYLAKE | {"avx512_vnni"}
 ICE_LAKE = CASCADE_LAKE | {"avx512_vbmi2", "avx512_vbmi", "avx512_bitalg", "gfni", "vaes", "vpclmulqdq", "sha_ni"}
 SAPPHIRE_RAPIDS = ICE_LAKE | {"amx_tile", "amx_int8", "amx_bf16", "avx512_fp16", "avx512_bf16"}
+ALDER_LAKE = HASWELL | {"avx_vnni", "vaes", "vpclmulqdq", "gfni", "sha_ni", "clwb"}
 ZEN1 = HASWELL | {"sha_ni", "sse4a"}
 ZEN2 = ZEN1 | {"clwb"}
 ZEN3 = ZEN2 | {"vaes", "vpclmulqdq"}
@@ -48,6 +49,7 @@ ZEN4 = ZEN3 | SKYLAKE | {"avx512_bf16", "avx512_vnni", "avx512_vbmi2", "gfni"}
         ("GenuineIntel", ICE_LAKE, "icelake-server"),
         ("GenuineIntel", CASCADE_LAKE | {"avx512_bf16"}, "cascadelake"),
         ("GenuineIntel", SKYLAKE, "skylake-avx512"),
+        ("GenuineIntel", ALDER_LAKE, "alderlake"),
         ("GenuineIntel", HASWELL, "haswell"),
         ("GenuineIntel", {"sse4_2", "popcnt"}, "x86-64-v2"),
         ("AuthenticAMD", ZEN4, "znver4"),

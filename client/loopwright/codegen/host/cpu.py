@@ -12,6 +12,7 @@ _GENERATIONS: dict[str, list[tuple[str, set[str]]]] = {
         ("icelake-server", {"avx512_vbmi2", "avx512_vnni", "avx512f"}),
         ("cascadelake", {"avx512_vnni", "avx512f"}),
         ("skylake-avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+        ("alderlake", {"avx_vnni", "vaes", "vpclmulqdq", "gfni", "sha_ni", "clwb", "avx2", "fma", "bmi2"}),
         ("haswell", {"avx2", "fma", "bmi2"}),
     ],
     "AuthenticAMD": [

@@ -37,8 +37,8 @@ class MachineLimits:
     """The figures of the processor that rules need.
 
     ``lanes`` is the number of float32 in a vector, ``registers`` the number of vector registers, ``threads`` the number
-    of threads that run a parallel loop. ``has_vnni`` says whether there are 512-bit dot products of bytes,
-    ``has_maddwd`` whether there are products of int16 in vectors of ``lanes`` int32. On a GPU, ``lanes`` is the number
+    of threads that run a parallel loop. ``has_vnni`` and ``has_maddwd`` say whether there are dot
+    products of bytes, and of int16, in vectors of ``lanes`` int32. On a GPU, ``lanes`` is the number
     of float32 in the longest access, ``registers`` and ``threads`` the most that a thread and a block have, and
     ``capability`` the compute capability, times ten.
     """
@@ -61,7 +61,8 @@ class MachineLimits:
         if machine(target) in _32_REGISTERS:
             return MachineLimits(4, 32, threads)
         lanes, registers = 8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16
-        return MachineLimits(lanes, registers, threads, has_maddwd="avx2" in features)
+        has_vnni = "avxvnni" in features or {"avx512vnni", "avx512vl"} <= features
+        return MachineLimits(lanes, registers, threads, has_vnni, "avx2" in features)
 
 
 class Rule(Protocol):

@@ -1,7 +1,7 @@
 """Exact products of matrices of bytes in int32, with AVX2 or AVX-512: two products a lane in one instruction.
 
-The left operand is widened to int16 first, once for all columns. AVX-512 VNNI multiplies uint8 and int8 as they are,
-four a lane (`vnni`).
+The left operand is widened to int16 first, once for all columns. VNNI multiplies uint8 and int8 as they are, four a
+lane (`vnni`).
 """
 
 from __future__ import annotations

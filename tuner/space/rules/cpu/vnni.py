@@ -1,4 +1,4 @@
-"""Products of uint8 and int8 matrices in int32: four products a lane in one instruction (AVX-512 VNNI)."""
+"""Products of uint8 and int8 matrices in int32: four products a lane in one instruction (AVX-512 VNNI, AVX-VNNI)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tuner.space.rules.analysis.contraction import Contraction
 from tuner.space.rules.analysis.product_tile import Dot, ProductTile
 from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits
-
-_DOT = Dot(dot_product.U8_S8, 4)
 
 
 class Vnni:
@@ -30,5 +28,6 @@ class Vnni:
         return product_tile.seeds(Contraction.required(program, "int32"), machine, packs=True)
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        dot_product.register(_DOT.intrinsic)
-        ProductTile(schedule, program, Contraction.required(program, "int32"), machine, _DOT).apply(values)
+        dot = Dot(dot_product.intrinsic(machine.lanes), dot_product.GROUP)
+        dot_product.register(dot.intrinsic)
+        ProductTile(schedule, program, Contraction.required(program, "int32"), machine, dot).apply(values)
