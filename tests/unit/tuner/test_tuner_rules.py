@@ -82,7 +82,7 @@ PROGRAMS = {
     ],
     "conv_maddwd": [
         convolutions.byte_conv(10, 6, 24, 3),
-        convolutions.byte_conv(9, 4, 40, 3, 2, batch=2, dtypes=("int8", "int8"), zero_point=5),
+        convolutions.byte_conv(9, 3, 40, 3, 2, batch=2, dtypes=("int8", "int8"), zero_point=5),
         convolutions.byte_conv(7, 10, 16, 1, dtypes=("uint8", "uint8"), scaled=False),
     ],
     "column_reduce": [

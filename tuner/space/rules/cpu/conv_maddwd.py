@@ -1,6 +1,7 @@
 """Exact convolutions of bytes in int32 with the channels last: as `conv_direct`, two products a lane (`maddwd`).
 
-The padded image is made in int16. Its channels are read in pairs, whose bytes are neighbours in the packed kernel.
+The padded image is made in int16. Its channels are read in pairs, whose bytes are neighbours in the packed kernel. An
+odd number of channels is padded, and then the image is copied for each tap (im2col): TVM pads no sum with strides.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class _ByteConvolution:
     intrinsic: str
     lanes: int
 
+    @property
+    def is_odd(self) -> bool:
+        """Whether a channel is missing from the last pair."""
+        return self.whole.block.reduced[self.depth][1] % maddwd.GROUP != 0
+
     @staticmethod
     def of(program: AnalysedProgram, machine: MachineLimits) -> _ByteConvolution | None:
         """Return the convolution that is the function; None if it is of another form, or the machine lacks vpmaddwd."""
@@ -58,9 +64,9 @@ class _ByteConvolution:
         if any(image is None or name != image.name for name in whole.prepared):
             return None
         depth = next((n for n, (axis, _) in enumerate(whole.block.reduced) if is_var(whole.image.indices[-1], axis)), 0)
-        axis, extent = whole.block.reduced[depth]
+        axis, _ = whole.block.reduced[depth]
         in_kernel = next((n for n, index in enumerate(whole.kernel.indices) if is_var(index, axis)), None)
-        if in_kernel is None or not is_var(whole.image.indices[-1], axis) or extent % maddwd.GROUP:
+        if in_kernel is None or not is_var(whole.image.indices[-1], axis):
             return None
         lanes = machine.lanes if whole.channels % machine.lanes == 0 else 8
         name = maddwd.intrinsic(str(whole.image.source.dtype), str(whole.kernel.source.dtype), lanes)
@@ -129,26 +135,49 @@ class ConvMaddwd:
         maddwd.register(convolution.intrinsic)
         image = program.producer(convolution.whole.image.source)
         last = inline(schedule, program, frozenset({image.name} if image else ()))[-1].name
-        _widen(schedule, convolution.whole, image.name if image else None)
-        _schedule(schedule, convolution, tile, values, last)
+        made = schedule.get_sblock(image.name) if image else None
+        if convolution.is_odd:
+            wide, kernel = _pad(schedule, convolution, made)
+        else:
+            wide, kernel = _copy(schedule, convolution.whole, made)
+        if str(convolution.whole.image.source.dtype) != maddwd.WIDE:
+            schedule.unsafe_set_dtype(wide, 0, maddwd.WIDE)
+        # LLVM makes vectors of the inner loop.
+        parallelize(schedule, fuse(schedule, schedule.get_loops(wide)[:-1]))
+        _pack(schedule, convolution, tile, kernel)
+        _schedule(schedule, convolution, tile, values, last, kernel)
 
 
-def _widen(sch: Schedule, convolution: Convolution, image: str | None) -> None:
-    """Keep the image in int16: in the block of that name that makes it, or in a copy."""
-    if image is None:
-        block = sch.cache_read(sch.get_sblock(convolution.block.name), 1 - convolution.kernel_index, "global")
-    else:
-        block = sch.get_sblock(image)
-    if str(convolution.image.source.dtype) != maddwd.WIDE:
-        sch.unsafe_set_dtype(block, 0, maddwd.WIDE)
-    # LLVM makes vectors of the inner loop.
-    parallelize(sch, fuse(sch, sch.get_loops(block)[:-1]))
+def _copy(sch: Schedule, convolution: Convolution, made: Any) -> tuple[Any, Any]:
+    """Return the block that makes the image, or else a copy, and a copy of the kernel."""
+    block = sch.get_sblock(convolution.block.name)
+    kernel = sch.cache_read(block, convolution.kernel_index, "global")
+    return made or sch.cache_read(block, 1 - convolution.kernel_index, "global"), kernel
 
 
-def _schedule(sch: Schedule, convolution: _ByteConvolution, tile: ConvTile, values: Knobs, last: str) -> None:
+def _pad(sch: Schedule, convolution: _ByteConvolution, made: Any) -> tuple[Any, Any]:
+    """Pad the image's channels with one of zeros. Returns the copies of the image, for each tap, and of the kernel."""
     whole = convolution.whole
     block = sch.get_sblock(whole.block.name)
-    packed = _packed(sch, convolution, tile)
+    if made is not None:
+        parallelize(sch, fuse(sch, sch.get_loops(made)[:-1]))
+    taps = sch.reindex(block, ("read", 1 - whole.kernel_index))
+    pads = [1] * (len(whole.block.spatial) + len(whole.block.reduced))
+    pads[len(whole.block.spatial) + convolution.depth] = maddwd.GROUP
+    sch.pad_einsum(block, pads)
+    sch.compute_inline(taps)
+    name = f"{whole.kernel.source.name}_pad"
+    copies = {str(sch.get(copy).name_hint): copy for copy in sch.get_producers(block)}
+    kernel = copies.pop(name)
+    [image] = copies.values()
+    return image, kernel
+
+
+def _schedule(
+    sch: Schedule, convolution: _ByteConvolution, tile: ConvTile, values: Knobs, last: str, packed: Any
+) -> None:
+    whole = convolution.whole
+    block = sch.get_sblock(whole.block.name)
     write = sch.cache_write(block, 0, "global") if last == whole.block.name else sch.get_sblock(last)
     loops = sch.get_loops(block)
     taps = loops[len(whole.block.spatial) :]
@@ -174,8 +203,8 @@ def _schedule(sch: Schedule, convolution: _ByteConvolution, tile: ConvTile, valu
     vectorize(sch, str(sch.get(write).name_hint), sch.get_loops(write)[-1], tile.lanes)
 
 
-def _packed(sch: Schedule, convolution: _ByteConvolution, tile: ConvTile) -> Any:
-    """Copy the kernel into panels ``[channels / width, …, depth / 2, width, 2]``."""
+def _pack(sch: Schedule, convolution: _ByteConvolution, tile: ConvTile, copy: Any) -> None:
+    """Let a copy of the kernel have panels ``[channels / width, …, depth / 2, width, 2]``."""
     whole, depth = convolution.whole, convolution.kernel_depth
     channel = whole.kernel_dimension
     others = [n for n in range(len(whole.kernel.indices)) if n not in (channel, depth)]
@@ -184,10 +213,8 @@ def _packed(sch: Schedule, convolution: _ByteConvolution, tile: ConvTile) -> Any
         inner = [i[depth] // maddwd.GROUP, i[channel] % tile.width, i[depth] % maddwd.GROUP]
         return [i[channel] // tile.width, *(i[n] for n in others), *inner]
 
-    copy = sch.cache_read(sch.get_sblock(whole.block.name), whole.kernel_index, "global")
     sch.transform_layout(copy, ("write", 0), panels)
     loops = sch.get_loops(copy)
     panel, lane = sch.split(loops[channel], [None, tile.width])
     step, pair = sch.split(loops[depth], [None, maddwd.GROUP])
     sch.reorder(panel, *(loops[n] for n in others), step, lane, pair)
-    return copy
