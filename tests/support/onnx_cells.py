@@ -25,24 +25,37 @@ class Cell:
     weights: tuple[Any, ...] = ()
     opset: int = 21
     rtol: float = 1e-5
+    domain: str = ""
 
 
 def model_of(opset: int, rows: Sequence[Cell]) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A model of which each cell is a node, and its inputs by name."""
     graph, values = onnx.GraphProto(name="cells"), {}
     for number, cell in enumerate(rows):
-        names = [f"x{number}_{place}" for place in range(len(cell.inputs) + len(cell.weights))]
-        given = dict(zip(names, (*cell.inputs, *cell.weights), strict=True))
+        values_given = (*cell.inputs, *cell.weights)
+        names = ["" if value is None else f"x{number}_{place}" for place, value in enumerate(values_given)]
+        given = {name: value for name, value in zip(names, values_given, strict=True) if name}
         outputs = [f"y{number}_{place}" for place in range(cell.outputs)]
-        graph.node.append(helper.make_node(cell.operator, names, outputs, **cell.attributes))
-        for name in names[len(cell.inputs) :]:
-            graph.initializer.append(numpy_helper.from_array(np.asarray(given.pop(name)), name))
+        graph.node.append(helper.make_node(cell.operator, names, outputs, domain=cell.domain, **cell.attributes))
+        for name in filter(None, names[len(cell.inputs) :]):
+            graph.initializer.append(_initializer(given.pop(name), name))
         for name, value in given.items():
             dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
             graph.input.append(helper.make_tensor_value_info(name, dtype, value.shape))
         graph.output.extend(helper.make_empty_tensor_value_info(name) for name in outputs)
         values.update(given)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), values
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10), values
+
+
+def _initializer(value: Any, name: str) -> onnx.TensorProto:
+    """Return a constant; a tensor of ONNX, such as one of 4 bits, under a name."""
+    if not isinstance(value, onnx.TensorProto):
+        return numpy_helper.from_array(np.asarray(value), name)
+    named = onnx.TensorProto()
+    named.CopyFrom(value)
+    named.name = name
+    return named
 
 
 def by_onnx_runtime(cell: Cell) -> list[Array]:

@@ -16,32 +16,41 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from loopwright.frontends.onnx import (
     accumulation,
+    blocks,
     branches,
     division,
     elementary,
     extremes,
+    fused,
+    integers,
     loops,
     normalization,
     operators,
     pooling,
     products,
+    quantisation,
     recurrent,
     reductions,
     resizing,
     shapes,
 )
+from loopwright.frontends.onnx.blocks import is_packed, packed_constant
 from loopwright.frontends.onnx.node import Node, constant, is_empty
 
 _CONVERTERS = {
     **operators.CONVERTERS,
     **accumulation.CONVERTERS,
+    **blocks.CONVERTERS,
     **division.CONVERTERS,
     **elementary.CONVERTERS,
     **extremes.CONVERTERS,
+    **fused.CONVERTERS,
+    **integers.CONVERTERS,
     **loops.CONVERTERS,
     **normalization.CONVERTERS,
     **pooling.CONVERTERS,
     **products.CONVERTERS,
+    **quantisation.CONVERTERS,
     **recurrent.CONVERTERS,
     **reductions.CONVERTERS,
     **resizing.CONVERTERS,
@@ -159,10 +168,14 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
 
     def _parse_graph_initializers(self, graph: onnx.GraphProto) -> None:
         for each in graph.initializer:
+            if _is_packed(graph, each):
+                continue
             dtype = onnx.TensorProto.DataType.Name(each.data_type).lower()
             if not _ELEMENTS.fullmatch(_NAMES.get(dtype, dtype)):
                 operator = next((node.op_type for node in graph.node if each.name in node.input), "Identity")
                 raise ValueError(f"operator {operator}, elements of {dtype}")
+        if any(map(is_packed, graph.initializer)):
+            graph = onnx.GraphProto(initializer=[each for each in graph.initializer if not is_packed(each)])
         super()._parse_graph_initializers(graph)
 
     def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
@@ -187,6 +200,8 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:
         """Let outputs that are shapes, or one extent of a shape, be tensors, as they are in ONNX."""
+        for each in filter(is_packed, graph.initializer):
+            self._nodes[each.name] = packed_constant(self.bb.emit, each)
         try:
             if any(node.op_type == "If" for node in graph.node):
                 for node in graph.node:
@@ -235,6 +250,12 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             return self.bb.emit(relax.op.shape_to_tensor(value))
         tensor = self.bb.emit(relax.op.shape_to_tensor(relax.ShapeExpr([value])))
         return self.bb.emit(relax.op.reshape(tensor, []))
+
+
+def _is_packed(graph: onnx.GraphProto, tensor: onnx.TensorProto) -> bool:
+    """Return whether a constant has elements of 4 bits, and is dequantised alone: nothing else takes such elements."""
+    users = [node.op_type for node in graph.node if tensor.name in node.input]
+    return is_packed(tensor) and set(users) <= {"DequantizeLinear"}
 
 
 def _computed(node: Node) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,21 @@ class Node:
     def of(self, *inputs: Any) -> Node:
         """Return the node with other inputs."""
         return replace(self, inputs=type(self.inputs)(inputs))
+
+    def convert(
+        self,
+        operator: str,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        *,
+        opset: int | None = None,
+        outputs: int = 1,
+    ) -> Any:
+        """Return the translation of another operator, of the node's opset if none is given."""
+        given = {**attributes, "tvm_custom": {"name": operator, "num_outputs": outputs}}
+        return self.importer._convert_operator(
+            operator, type(self.inputs)(inputs), given, self.opset if opset is None else opset
+        )
 
     def extents(self, place: int) -> list[int]:
         """Return the shape of an input.

@@ -115,6 +115,19 @@ def _skip_layer(node: Node) -> Any:
     return relax.Tuple([*results, total][: node.outputs]) if node.outputs > 1 else results[0]
 
 
+def _simple_skip_layer(node: Node) -> Any:
+    """Convert a normalisation of ONNX Runtime's of a sum, a result as well, by the root of its mean square."""
+    data, skip, scale, bias = (node.inputs[place] for place in range(4))
+    total = node.emit(relax.op.add(data, skip))
+    if bias is not None:
+        total = node.emit(relax.op.add(total, bias))
+    normal = node.emit(_root_mean_square(node.of(total, scale)))
+    if node.outputs == 1:
+        return normal
+    # The mean and the deviation are results of training alone.
+    return relax.Tuple([normal, total, total, total][: node.outputs])
+
+
 def _of_rows(node: Node, data: Any, scale: Any, bias: Any, *, with_statistics: bool) -> list[Any]:
     """Return the normal data over the last axes; and the mean and the reciprocal of the deviation, if asked for.
 
@@ -172,5 +185,7 @@ CONVERTERS: dict[str, Converter] = {
     "LayerNormalization": _layer,
     "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _root_mean_square,
+    "SimplifiedLayerNormalization": _root_mean_square,
     "SkipLayerNormalization": _skip_layer,
+    "SkipSimplifiedLayerNormalization": _simple_skip_layer,
 }

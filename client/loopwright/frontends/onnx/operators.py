@@ -11,6 +11,7 @@ import tvm
 from tvm import relax, te, tirx
 
 from loopwright.frontends.onnx.accumulation import wide
+from loopwright.frontends.onnx.blocks import is_packed
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of, extents
 from loopwright.frontends.onnx.products import product, summed_in_float32
 
@@ -127,21 +128,6 @@ def _scatter(node: Node) -> Any:
     flat_updates = node.emit(relax.op.reshape(updates, [math.prod(grid_shape)]))
     inputs = type(node.inputs)([data, places, flat_updates])
     return node.importer._convert_operator("ScatterND", inputs, node.attributes, max(node.opset, 11))
-
-
-def _dynamic_quantization(node: Node) -> Any:
-    """Convert a quantisation whose scale, 1 if all elements are 0, follows from the data."""
-    (data,) = node.inputs
-    zero, steps, last = (relax.const(value, "float32") for value in (0, 1, 255))
-    high = node.emit(relax.op.maximum(relax.op.max(data), zero))
-    low = node.emit(relax.op.minimum(relax.op.min(data), zero))
-    width = node.emit(relax.op.divide(relax.op.subtract(high, low), last))
-    scale = node.emit(relax.op.where(relax.op.equal(width, zero), steps, width))
-    places = [relax.op.divide(relax.op.negative(low), scale), relax.op.divide(data, scale)]
-    point = node.emit(relax.op.minimum(relax.op.maximum(relax.op.round(places[0]), zero), last))
-    shifted = node.emit(relax.op.add(relax.op.round(places[1]), point))
-    limited = node.emit(relax.op.minimum(relax.op.maximum(shifted, zero), last))
-    return relax.Tuple([relax.op.astype(limited, "uint8"), scale, relax.op.astype(point, "uint8")])
 
 
 def _equal(node: Node) -> Any:
@@ -265,7 +251,9 @@ def _short_time_fourier(node: Node) -> Any:
 
 
 def _constant(node: Node) -> Any:
-    """TVM knows tensors only."""
+    """TVM knows tensors only, of elements of whole bytes."""
+    if "value" in node.attributes and is_packed(node.attributes["value"]):
+        raise ValueError("of elements of 4 bits; make it an initializer")
     for name, dtype in (("value_float", "float32"), ("value_int", "int64")):
         for each in (name, f"{name}s"):
             if each in node.attributes:
@@ -281,7 +269,6 @@ CONVERTERS: dict[str, Converter] = {
     "DFT": _fourier,
     "Dropout": _dropout,
     "Equal": _equal,
-    "DynamicQuantizeLinear": _dynamic_quantization,
     "EyeLike": _eye_like,
     "GridSample": _grid_sample,
     "IsInf": _is_inf,

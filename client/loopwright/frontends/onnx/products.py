@@ -38,13 +38,13 @@ def _general_product(node: Node) -> Any:
         node.emit(relax.op.permute_dims(each)) if node.attributes.get(name, 0) else each
         for each, name in ((left, "transA"), (right, "transB"))
     )
-    result = _scaled(node, node.emit(relax.op.matmul(left, right, out_dtype=inner)), alpha)
+    result = scaled(node, node.emit(relax.op.matmul(left, right, out_dtype=inner)), alpha)
     if bias is not None:
-        result = node.emit(relax.op.add(result, _scaled(node, _rounded(node, bias, inner), beta)))
+        result = node.emit(relax.op.add(result, scaled(node, _rounded(node, bias, inner), beta)))
     return _rounded(node, result, dtype)
 
 
-def _scaled(node: Node, value: Any, factor: float) -> Any:
+def scaled(node: Node, value: Any, factor: float) -> Any:
     return value if factor == 1 else node.emit(relax.op.multiply(value, relax.const(factor, dtype_of(value))))
 
 
