@@ -23,7 +23,13 @@ PAIRS = ("uint8 uint8", "int8 uint8", "int8 int8")
 FEW = 0.02
 """Of the elements that are quantised: so many may differ by one step, where a number is between two integers."""
 DRAWN = np.random.default_rng(7)
-ROWS = np.float32(DRAWN.standard_normal((5, 96)))
+
+
+def single(values: Any) -> Array:
+    return np.asarray(values, "float32")
+
+
+ROWS = single(DRAWN.standard_normal((5, 96)))
 SPECIAL = np.array([[np.inf, -np.inf, 0.5, 1.5, 2.5, -0.5, 300, -0.0], [1, 2, -3.5, 4, 5, -1e9, 1e9, 126.5]], "float32")
 
 
@@ -93,7 +99,7 @@ def test_quantisation_keeps_ties_limits_and_infinities() -> None:
             yield Cell(
                 "QuantizeLinear", (SPECIAL,), {}, lambda x, z=zero: steps(x, 1, z), weights=(np.float32(1), zero)
             )
-        scales, zeros = np.float32([0.5, 2, 1, 0.25, 4, 1, 1, 3]), np.arange(8, dtype="int8")
+        scales, zeros = single([0.5, 2, 1, 0.25, 4, 1, 1, 3]), np.arange(8, dtype="int8")
         for axis, size in ((1, 8), (-2, 2)):
             yield Cell(
                 "QuantizeLinear",
@@ -109,12 +115,12 @@ def test_quantisation_keeps_ties_limits_and_infinities() -> None:
         yield Cell("QuantizeLinear", (SPECIAL[1:].astype("float16"),), {}, lambda x: steps(x, 0.5, np.int8(1)),
                    weights=(half, np.int8(1)))  # fmt: skip
         for size, scale in ((4, DRAWN.random((3, 2))), (3, DRAWN.random((3, 3)))):
-            blocks = np.float32(scale)
-            zero = whole("uint8", *blocks.shape)
+            blocks = single(scale)
+            places = whole("uint8", *blocks.shape)
             yield Cell("DequantizeLinear", (whole("uint8", 3, 8),), {"axis": 1, "block_size": size},
-                       lambda x, s=blocks, z=zero, n=size: np.float32(
+                       lambda x, s=blocks, z=places, n=size: single(
                            real(x, s.repeat(n, 1)[:, :8], z.repeat(n, 1)[:, :8])),
-                       weights=(blocks, zero))  # fmt: skip
+                       weights=(blocks, places))  # fmt: skip
         yield Cell("DynamicQuantizeLinear", (ROWS,), outputs=3)
         yield Cell("DynamicQuantizeLinear", (np.abs(ROWS) + 1,), outputs=3)
 
@@ -123,7 +129,7 @@ def test_quantisation_keeps_ties_limits_and_infinities() -> None:
 
 def test_nan_is_quantised_to_the_least_integer() -> None:
     rows = [
-        Cell("QuantizeLinear", (np.float32([[np.nan, 1]]),), {}, lambda x, z=zero: steps(np.float32([[-1e9, 1]]), 1, z),
+        Cell("QuantizeLinear", (single([[np.nan, 1]]),), {}, lambda x, z=zero: steps(single([[-1e9, 1]]), 1, z),
              weights=(np.float32(1), zero))
         for zero in (np.uint8(5), np.int8(-7))
     ]  # fmt: skip
@@ -135,7 +141,7 @@ def test_products_of_integers_are_exact_over_the_whole_range(pair: str) -> None:
     left, right = pair.split()
     a, b, small, large = whole(left, 5, 96), whole(right, 96, 16), np.float32(0.013), np.float32(0.02)
     za, zb, zc = whole(left), whole(right), np.uint8(120)
-    scales, zeros = np.float32(DRAWN.random(16) + 0.5), whole(right, 16)
+    scales, zeros = single(DRAWN.random(16) + 0.5), whole(right, 16)
     extreme = np.full_like(a, np.iinfo(left).max), np.full_like(b, np.iinfo(right).max)
     wide = np.int32
 
@@ -167,7 +173,7 @@ def test_products_of_integers_are_exact_over_the_whole_range(pair: str) -> None:
             "MatMulIntegerToFloat",
             (a,),
             {},
-            lambda x: np.float32(product(x, b, za, zeros) * np.float64(small) * scales + 3),
+            lambda x: single(product(x, b, za, zeros) * np.float64(small) * scales + 3),
             weights=(b, small, scales, za, zeros, np.full(16, 3, "float32")),
             domain=MICROSOFT,
         ),
@@ -192,7 +198,7 @@ def test_products_of_integers_are_exact_over_the_whole_range(pair: str) -> None:
             "QGemm",
             (a,),
             {},
-            lambda x: np.float32(product(x, b, za) * np.float64(small) * large),
+            lambda x: single(product(x, b, za) * np.float64(small) * large),
             weights=(small, za, b, large, np.array(0, right)),
             domain=MICROSOFT,
         ),
@@ -201,14 +207,14 @@ def test_products_of_integers_are_exact_over_the_whole_range(pair: str) -> None:
 
 
 def test_products_quantise_their_rows_as_they_come() -> None:
-    b, scales, zeros = whole("int8", 96, 16), np.float32(DRAWN.random(16)), whole("int8", 16)
+    b, scales, zeros = whole("int8", 96, 16), single(DRAWN.random(16)), whole("int8", 16)
 
     def product(x: Array) -> Array:
         high, low = max(x.max(), 0), min(x.min(), 0)
-        scale = np.float32(np.float32(high - low) / np.float32(255)) or np.float32(1)
+        scale = single(np.float32(high - low) / np.float32(255)) or np.float32(1)
         zero = np.uint8(np.clip(np.rint(np.float32(-low) / scale), 0, 255))
         rows = np.clip(np.rint(x / scale) + float(zero), 0, 255)
-        return np.float32((rows - zero) * np.float64(scale) @ real(b, scales, zeros, 1))
+        return single((rows - zero) * np.float64(scale) @ real(b, scales, zeros, 1))
 
     for data in (ROWS, np.zeros_like(ROWS), ROWS - 9):
         cell = Cell("DynamicQuantizeMatMul", (data,), {}, product, weights=(b, scales, zeros), domain=MICROSOFT)
@@ -219,7 +225,7 @@ def test_products_quantise_their_rows_as_they_come() -> None:
 def test_convolutions_of_integers_are_exact_over_the_whole_range(pair: str) -> None:
     left, right = pair.split()
     x, w, za, zb = whole(left, 1, 8, 9, 7), whole(right, 12, 8, 3, 3), whole(left), whole(right)
-    grouped, zc, scales = whole(right, 12, 2, 3, 3), np.uint8(99), np.float32(DRAWN.random(12) + 0.5)
+    grouped, zc, scales = whole(right, 12, 2, 3, 3), np.uint8(99), single(DRAWN.random(12) + 0.5)
     zeros, bias = whole(right, 12), whole("int16", 12).astype("int32")
     zero = np.array(0, right)
 
@@ -300,7 +306,7 @@ def test_products_with_blocks_of_few_bits_agree(bits: int, size: int, depth: int
     rows, blocks, middle = 24, -(-depth // size), 2 ** (bits - 1)
     matrix = DRAWN.integers(0, 2**bits, (rows, blocks, size), "uint8")
     scale, zeros = (
-        np.float32(DRAWN.standard_normal((rows, blocks))),
+        single(DRAWN.standard_normal((rows, blocks))),
         DRAWN.integers(0, 2**bits, (rows, blocks), "uint8"),
     )
     places = 8 // bits
@@ -314,11 +320,11 @@ def test_products_with_blocks_of_few_bits_agree(bits: int, size: int, depth: int
         else:
             flat = matrix.reshape(rows, -1)[:, :depth]
             numbers = (flat - np.broadcast_to(zero, scale.shape)[:, order]) * scale[:, order]
-        return np.float32(x @ numbers.T)
+        return single(x @ numbers.T)
 
     attributes = {"K": depth, "N": rows, "bits": bits, "block_size": size}
     weights = (packed(matrix, bits), scale.reshape(-1))
-    bias = np.float32(DRAWN.standard_normal(rows))
+    bias = single(DRAWN.standard_normal(rows))
     cells = [
         Cell("MatMulNBits", (data,), attributes, product, weights=weights, domain=MICROSOFT),
         Cell(
@@ -333,8 +339,8 @@ def test_products_with_blocks_of_few_bits_agree(bits: int, size: int, depth: int
             "MatMulNBits",
             (data,),
             attributes | {"accuracy_level": 4},
-            lambda x: product(x, np.float32(zeros[..., None] + 0.5)) + bias,
-            weights=(*weights, np.float32(zeros + 0.5).reshape(-1), None, bias),
+            lambda x: product(x, single(zeros[..., None] + 0.5)) + bias,
+            weights=(*weights, single(zeros + 0.5).reshape(-1), None, bias),
             domain=MICROSOFT,
         ),
         Cell(
@@ -369,7 +375,7 @@ def test_constants_of_4_bits_agree(kind: int) -> None:
         values = DRAWN.integers(low, low + 16, shape)
         return helper.make_tensor("w", kind, shape, values.reshape(-1)), values
 
-    scale = np.float32(DRAWN.random((12, 16)))
+    scale = single(DRAWN.random((12, 16)))
     rows = []
     for shape, axis, block in (((96, 16), 0, 8), ((7, 9), None, 0), ((5,), None, 0)):
         tensor, values = constant(*shape)
@@ -383,21 +389,21 @@ def test_constants_of_4_bits_agree(kind: int) -> None:
         )
         del model.graph.output[:]
         operator = "MatMul" if block else "Add"
-        data = ROWS if block else np.float32(DRAWN.standard_normal(shape))
+        data = ROWS if block else single(DRAWN.standard_normal(shape))
         model.graph.node.append(helper.make_node(operator, ["x", model.graph.node[0].output[0]], ["y"]))
         model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, data.shape))
         model.graph.output.append(helper.make_empty_tensor_value_info("y"))
         wanted = data @ expected if block else data + expected
-        rows.append((run(model, data)[0], np.float32(wanted)))
+        rows.append((run(model, data)[0], single(wanted)))
     for got, wanted in rows:
         np.testing.assert_allclose(got, wanted, 1e-5, 1e-5)
 
 
 def test_fused_operators_agree_with_onnx_runtime() -> None:
-    image, kernel = np.float32(DRAWN.standard_normal((2, 4, 6, 5))), np.float32(DRAWN.standard_normal((3, 4, 3, 3)))
-    left, right = np.float32(DRAWN.standard_normal((2, 3, 4, 5))), np.float32(DRAWN.standard_normal((2, 3, 6, 5)))
-    batch, vector = np.float32(DRAWN.standard_normal((5, 2, 3, 6))), np.float32(DRAWN.standard_normal(96))
-    bias = np.float32([0.5, -1, 2])
+    image, kernel = single(DRAWN.standard_normal((2, 4, 6, 5))), single(DRAWN.standard_normal((3, 4, 3, 3)))
+    left, right = single(DRAWN.standard_normal((2, 3, 4, 5))), single(DRAWN.standard_normal((2, 3, 6, 5)))
+    batch, vector = single(DRAWN.standard_normal((5, 2, 3, 6))), single(DRAWN.standard_normal(96))
+    bias = single([0.5, -1, 2])
 
     def cells() -> Iterator[Cell]:
         yield Cell("FusedMatMul", (left, right), {"transB": 1, "alpha": 0.3})
@@ -407,20 +413,20 @@ def test_fused_operators_agree_with_onnx_runtime() -> None:
         yield Cell("FusedGemm", (ROWS, ROWS, ROWS[:, 0].copy()), {"transB": 1, "activation": "Relu", "beta": 2.0})
         yield Cell("FusedConv", (image, kernel, bias), {"activation": "Relu"})
         yield Cell("FusedConv", (image, kernel, bias), {"activation": "Clip", "activation_params": [-1.0, 2.0]})
-        sums = np.float32(DRAWN.standard_normal((2, 3, 6, 5)))
+        sums = single(DRAWN.standard_normal((2, 3, 6, 5)))
         yield Cell("FusedConv", (image, kernel, bias, sums), {"activation": "Relu", "pads": [1, 1, 1, 1]})
         skip = ROWS[::-1].copy()
         for optional in ((), (vector[::-1].copy(),), (vector[::-1].copy(), vector * 2)):
             yield Cell("SkipLayerNormalization", (ROWS[None], skip[None], vector, *optional), {"epsilon": 1e-4})
         for optional in ((), (vector * 2,)):
             yield Cell("SkipSimplifiedLayerNormalization", (ROWS[None], skip[None], vector, *optional))
-        angles = np.float32(DRAWN.standard_normal((20, 8)))
+        angles = single(DRAWN.standard_normal((20, 8)))
         tables = np.cos(angles), np.sin(angles)
-        rows = np.float32(DRAWN.standard_normal((2, 6, 64)))
+        rows = single(DRAWN.standard_normal((2, 6, 64)))
         places = DRAWN.integers(0, 20, (2, 6))
         for interleaved in (0, 1):
             yield Cell("RotaryEmbedding", (rows, places), {"interleaved": interleaved}, weights=tables)
-            heads = np.float32(DRAWN.standard_normal((2, 4, 6, 16)))
+            heads = single(DRAWN.standard_normal((2, 4, 6, 16)))
             yield Cell("RotaryEmbedding", (heads, np.array([3])), {"interleaved": interleaved}, weights=tables)
         partly = {"num_heads": 2, "rotary_embedding_dim": 16}
         yield Cell("RotaryEmbedding", (rows, places), partly, weights=tables)

@@ -30,28 +30,24 @@ def dequantised(emit: _Emit, data: Any, scale: Any, zero: Any = None, *, axis: i
     return emit(relax.op.multiply(numbers, _along(emit, scale, axis, data)))
 
 
-def quantised(
-    emit: _Emit, data: Any, scale: Any, zero: Any = None, *, dtype: str, axis: int = 0, limits: Any = None
-) -> Any:
+def quantised(emit: _Emit, data: Any, scale: Any, zero: Any = None, *, dtype: str, axis: int = 0) -> Any:
     """Return the integers next to numbers of float32, of two the even one; NaN becomes the least integer.
 
     Args:
-        limits: the least and the greatest integer; None for those of ``dtype``.
+        scale, zero: as for `dequantised`.
     """
-    return limited(emit, emit(relax.op.divide(data, _along(emit, scale, axis, data))), zero, dtype, axis, limits)
+    if len(scale.ty.shape) > 1:
+        return limited(emit, emit(relax.op.divide(data, _along(emit, scale, axis, data))), zero, dtype=dtype, axis=axis)
+    if zero is None:
+        zero = relax.const(0, dtype)
+    elif len(zero.ty.shape) > 1:
+        raise ValueError("with a zero point for each block; quantise to signed integers without one")
+    return emit(relax.op.quantize(data, _vector(scale), _vector(zero), axis, dtype))
 
 
-def limited(emit: _Emit, scaled: Any, zero: Any, dtype: str, axis: int = 0, limits: Any = None) -> Any:
+def limited(emit: _Emit, scaled: Any, zero: Any = None, *, dtype: str, axis: int = 0) -> Any:
     """Return numbers, which are divided by their scale, as `quantised` does."""
-    places = emit(relax.op.round(scaled))
-    if zero is not None and not _is_zero(zero):
-        places = emit(relax.op.add(places, _along(emit, zero, axis, scaled)))
-    low, high = limits or (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    least, most = (relax.const(float(limit), "float32") for limit in (low, high))
-    # Comparisons with NaN are false.
-    places = emit(relax.op.where(emit(relax.op.greater_equal(places, least)), places, least))
-    places = emit(relax.op.where(emit(relax.op.less_equal(places, most)), places, most))
-    return emit(relax.op.astype(places, dtype))
+    return quantised(emit, scaled, relax.const(1, "float32"), zero, dtype=dtype, axis=axis)
 
 
 def unpacked(emit: _Emit, words: Any, bits: int) -> Any:
@@ -66,6 +62,15 @@ def unpacked(emit: _Emit, words: Any, bits: int) -> Any:
 
 def _is_zero(value: Any) -> bool:
     return isinstance(value, tvm.ir.GenericConst) and not value.value.numpy().any()
+
+
+def _vector(value: Any) -> Any:
+    """Return a constant as a tensor of one axis, unless it is 0 or 1."""
+    if not isinstance(value, tvm.ir.GenericConst):
+        return value
+    array = value.value.numpy()
+    plain = array.size == 1 and array.item() in (0, 1)
+    return relax.const(array.reshape(() if plain else -1), str(array.dtype))
 
 
 def _along(emit: _Emit, value: Any, axis: int, data: Any) -> Any:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import tvm
+from tvm import relax
 from tvm.relax import transform
+from tvm.runtime import Tensor
 
+from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.folding import fold_normalisation
 from loopwright.codegen.graph.identities import remove_identities
+from loopwright.codegen.graph.integers import multiply_integers
 from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.lookups import limit_lookups
+from loopwright.codegen.graph.packed import packed_weights
 from loopwright.codegen.graph.parallel import combine_projections
+from loopwright.codegen.graph.rewriting import replace_constants
 from loopwright.codegen.graph.sinking import sink_permutations
 from loopwright.codegen.graph.transposed_convolution import split_constant_phases
 from loopwright.codegen.graph.winograd import use_winograd
@@ -20,13 +26,19 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
     """Return a module with constants whose weights are as its products and convolutions want them.
 
     What follows from constants alone is computed: transposed and concatenated weights, and normalisations of inference,
-    which are folded into the convolutions before them.
+    which are folded into the convolutions before them. Weights that are decoded where they are read
+    (`loopwright.codegen.graph.packed`) stay as they are.
     """
     for apply in (
         transform.DecomposeOpsForInference(),
         transform.CanonicalizeBindings(),
         limit_lookups,
         remove_identities,
+        multiply_integers,
+    ):
+        mod = apply(mod)
+    mod, packed = _without_packed(mod)
+    for apply in (
         fold_constants,
         fold_normalisation,
         transform.EliminateCommonSubexpr(),
@@ -42,4 +54,22 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         transform.DeadCodeElimination(),
     ):
         mod = apply(mod)
+    for name, weights in packed.items():
+        mod = transform.BindParams(name, weights)(mod)
     return mod
+
+
+def _without_packed(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, dict[str, Tensor]]]:
+    """Return the module with parameters in place of packed weights, and their values by function and name."""
+    values: dict[str, dict[str, Tensor]] = {}
+    hidden = mod.clone()
+    for var, func in relax_funcs(mod):
+        constants = packed_weights(func)
+        if not constants:
+            continue
+        params = [relax.Var(f"packed_{place}", each.ty) for place, each in enumerate(constants)]
+        replaced = replace_constants(mod, func, list(zip(params, constants, strict=True)))
+        params = [*func.params, *params]
+        hidden.update_func(var, relax.Function(params, replaced.body, replaced.ret_ty, func.is_pure, func.attrs))
+        values[str(var.name_hint)] = {f"packed_{place}": each.value for place, each in enumerate(constants)}
+    return hidden, values

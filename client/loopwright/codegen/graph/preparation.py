@@ -12,6 +12,7 @@ from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.norms import fuse_rms_norm
+from loopwright.codegen.graph.packed import decode_in_place
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
 from loopwright.codegen.graph.transposed_convolution import split_phases
@@ -33,6 +34,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         sink_movements,
         remove_identities,
         flatten_rows,
+        decode_in_place,
         read_transposed,
         flatten_batches,
         transform.EliminateCommonSubexpr(),

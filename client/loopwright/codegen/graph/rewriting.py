@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tvm
 from tvm import relax
-from tvm.relax.expr_functor import PyExprMutator
+from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from loopwright.codegen.functions import relax_funcs
 
@@ -63,6 +63,23 @@ def rewrite_calls(mod: tvm.IRModule, rewriter: Callable[[tvm.IRModule], CallRewr
         visitor.builder_.update_func(var, rewritten)
     result = relax.transform.CanonicalizeBindings()(visitor.builder_.get())
     return relax.transform.DeadCodeElimination()(result)
+
+
+def replace_constants(
+    mod: tvm.IRModule, func: relax.Function, parameters: Sequence[tuple[relax.Var, tvm.ir.GenericConst]]
+) -> relax.Function:
+    """Return a function with variables, which are not parameters yet, in place of constants."""
+    return _Constants(mod, parameters).visit_expr(func)
+
+
+@mutator
+class _Constants(PyExprMutator):
+    def __init__(self, mod: tvm.IRModule, parameters: Sequence[tuple[relax.Var, tvm.ir.GenericConst]]) -> None:
+        super().__init__(mod)
+        self.parameters = parameters
+
+    def visit_generic_const_(self, op: tvm.ir.GenericConst) -> relax.Expr:
+        return next((var for var, constant in self.parameters if constant.same_as(op)), op)
 
 
 def op_name(expr: Any) -> str | None:

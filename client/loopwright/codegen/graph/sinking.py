@@ -33,7 +33,7 @@ _BINARY = (
     "add divide equal greater greater_equal less less_equal logical_and logical_or maximum minimum multiply not_equal "
     "power subtract"
 )
-_OPERANDS = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2) | {"where": 3}
+_OPERANDS = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2) | {"quantize": 3, "where": 3}
 """Elementwise operators, and how many operands they have."""
 _OF_ROWS = frozenset(("nn.layer_norm", "nn.rms_norm", "nn.softmax"))
 """Operators over the last axis alone, unless their attributes say otherwise; further operands are vectors."""

@@ -207,10 +207,10 @@ def _element(view: View, place: float | None, axis: Any) -> View | None:
 def _slice(rewriter: CallRewriter, value: Any) -> View | None:
     """Return a slice with static bounds and unit strides as a view."""
     own, extents = shape_of(value.args[0]), shape_of(value)
-    numbers = [_numbers(argument) for argument in value.args[1:]]
-    if own is None or extents is None or len(numbers) < 3 or any(row is None for row in numbers):
+    rows = [numbers(argument) for argument in value.args[1:]]
+    if own is None or extents is None or len(rows) < 3 or any(row is None for row in rows):
         return None
-    axes, starts, _, *strides = (row or [] for row in numbers)
+    axes, starts, _, *strides = (row or [] for row in rows)
     if any(stride != 1 for row in strides for stride in row):
         return None
     view = view_of(rewriter, value.args[0])
@@ -221,7 +221,7 @@ def _slice(rewriter: CallRewriter, value: Any) -> View | None:
     return view
 
 
-def _numbers(argument: Any) -> list[int] | None:
+def numbers(argument: Any) -> list[int] | None:
     """Return the integers of a tuple; None if one is symbolic."""
     fields = list(argument.fields) if isinstance(argument, relax.Tuple) else []
     values = [int(field.value) for field in fields if isinstance(field, tirx.IntImm)]

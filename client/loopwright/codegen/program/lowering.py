@@ -14,8 +14,8 @@ from loopwright.codegen.gpu.tf32 import keep_tf32
 from loopwright.codegen.graph.layout import declare_elementwise, keep_layout_notes
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
+from loopwright.codegen.program import extremes, quantising
 from loopwright.codegen.program.clamping import clamp
-from loopwright.codegen.program.extremes import LEGALIZATIONS
 from loopwright.codegen.program.own_calls import bind_calls
 from loopwright.codegen.weights.layout_free import declare_weights
 
@@ -50,7 +50,7 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
     """
     for apply in (
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps(LEGALIZATIONS, skip_ops=list(KEPT)),
+        relax.transform.LegalizeOps({**extremes.LEGALIZATIONS, **quantising.LEGALIZATIONS}, skip_ops=list(KEPT)),
         relax.transform.AnnotateTIROpPattern(),
         declare_elementwise,
         relax.transform.FuseOps(),

@@ -8,11 +8,12 @@ from typing import Any
 import tvm
 from tvm import relax
 from tvm.relax import transform
-from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.runtime import Tensor
 
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.graph.detaching import prepare_weights
+from loopwright.codegen.graph.packed import shift_counts
+from loopwright.codegen.graph.rewriting import replace_constants
 from loopwright.codegen.weights.layout_free import mark_inputs
 
 
@@ -65,7 +66,7 @@ def _detached(mod: tvm.IRModule, func: relax.Function, weights: dict[str, Tensor
         taken.add(name)
         weights[name] = constant.value
         parameters.append((relax.Var(name, constant.ty), constant))
-    mutated = _Replace(mod, parameters).visit_expr(func)
+    mutated = replace_constants(mod, func, parameters)
     params = [*mutated.params, *(var for var, _ in parameters)]
     replaced = relax.Function(params, mutated.body, mutated.ret_ty, mutated.is_pure, mutated.attrs)
     return mark_inputs(replaced, len(mutated.params))
@@ -79,23 +80,12 @@ def _is_weight(constant: tvm.ir.GenericConst) -> bool:
 def _constants(func: relax.Function) -> list[tvm.ir.GenericConst]:
     """Return the constant tensors of a Relax function, each once, in the order in which they are met."""
     constants: list[tvm.ir.GenericConst] = []
+    counts = shift_counts(func)
 
     def visit(node: Any) -> None:
         is_weight = isinstance(node, tvm.ir.GenericConst) and _is_weight(node)
-        if is_weight and not any(node.same_as(constant) for constant in constants):
+        if is_weight and not any(node.same_as(constant) for constant in (*constants, *counts)):
             constants.append(node)
 
     relax.analysis.post_order_visit(func, visit)
     return constants
-
-
-@mutator
-class _Replace(PyExprMutator):
-    """Replaces constants by the parameters that take their values."""
-
-    def __init__(self, mod: tvm.IRModule, parameters: list[tuple[relax.Var, tvm.ir.GenericConst]]) -> None:
-        super().__init__(mod)
-        self.parameters = parameters
-
-    def visit_generic_const_(self, op: tvm.ir.GenericConst) -> relax.Expr:
-        return next((var for var, constant in self.parameters if constant.same_as(op)), op)

@@ -12,7 +12,8 @@ from tvm import relax
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of
 from loopwright.frontends.onnx.quantisation import dequantised, quantised
 
-_Inputs = list[Any]
+_Triple = tuple[Any, Any, Any]
+"""A tensor of integers, its scale and its zero point."""
 
 
 def _through_numbers(count: int, operator: str | None = None, *, others: int = 0) -> Converter:
@@ -34,8 +35,8 @@ def _through_numbers(count: int, operator: str | None = None, *, others: int = 0
     return convert
 
 
-def _triple(node: Node, first: int) -> _Inputs:
-    return [node.inputs[first + place] for place in range(3)]
+def _triple(node: Node, first: int) -> _Triple:
+    return node.inputs[first], node.inputs[first + 1], node.inputs[first + 2]
 
 
 def _channels_first(convert: Converter) -> Converter:
@@ -64,13 +65,13 @@ def _softmax(node: Node) -> Any:
     return quantised(node, node.emit(result), node.inputs[3], node.inputs[4], dtype=dtype_of(node.inputs[0]))
 
 
-def _product_of(node: Node, left: Any, right: Any, bias: Any = None) -> Any:
+def _product_of(node: Node, left: _Triple, right: _Triple, bias: Any = None) -> Any:
     """Return the product of dequantised matrices, each with scale and zero point, plus a bias."""
     product = node.emit(relax.op.matmul(dequantised(node, *left, axis=_rows(left)), dequantised(node, *right, axis=-1)))
     return product if bias is None else node.emit(relax.op.add(product, bias))
 
 
-def _rows(matrix: _Inputs) -> int:
+def _rows(matrix: _Triple) -> int:
     """Return the axis of the scales of a left operand, of which there may be one for each row."""
     return -2 if len(matrix[0].ty.shape) > 1 else 0
 
@@ -137,13 +138,14 @@ def _general_product(node: Node) -> Any:
 def _dynamic_product(node: Node) -> Any:
     """Convert a product whose left operand is quantised as it is."""
     data, right, scale, zero, bias = (node.inputs[place] for place in range(5))
-    left = node.convert("DynamicQuantizeLinear", [data], {}, outputs=3)
-    return _product_of(node, [node.emit(each) for each in left.fields], [right, scale, zero], bias)
+    rows, rows_scale, rows_zero = node.convert("DynamicQuantizeLinear", [data], {}, outputs=3).fields
+    left = node.emit(rows), node.emit(rows_scale), node.emit(rows_zero)
+    return _product_of(node, left, (right, scale, zero), bias)
 
 
 def _scaled_product(node: Node) -> Any:
     left, right, left_scale, right_scale, left_zero, right_zero, bias = (node.inputs[place] for place in range(7))
-    product = _product_of(node, [left, left_scale, left_zero], [right, right_scale, right_zero])
+    product = _product_of(node, (left, left_scale, left_zero), (right, right_scale, right_zero))
     product = node.emit(relax.op.astype(product, dtype_of(left_scale)))
     return product if bias is None else relax.op.add(product, bias)
 

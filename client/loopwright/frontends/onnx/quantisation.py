@@ -65,7 +65,7 @@ def _dynamic(node: Node) -> Any:
     width = node.emit(relax.op.divide(relax.op.subtract(high, low), last))
     scale = node.emit(relax.op.where(relax.op.equal(width, zero), one, width))
     place = node.emit(relax.op.divide(relax.op.negative(low), scale))
-    point = quantisation.limited(node.emit, place, None, "uint8")
+    point = quantisation.limited(node.emit, place, dtype="uint8")
     return relax.Tuple([quantisation.quantised(node.emit, data, scale, point, dtype="uint8"), scale, point])
 
 

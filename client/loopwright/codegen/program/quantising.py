@@ -1,0 +1,49 @@
+"""Quantisation as one block: TVM's own legalisation casts NaN, which a processor turns into any integer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import te, tirx
+
+from loopwright.codegen.graph.rewriting import scalar_of, shape_of
+
+
+def _quantize(builder: Any, call: Any) -> Any:
+    """Legalise the integers next to the quotients of numbers by a scale: of two the even one, the least for NaN."""
+    dtype, axis = str(call.attrs.out_dtype), int(call.attrs.axis)
+    if "int" not in dtype:
+        return call.op.get_attr("FLegalize")(builder, call)
+    numbers = [scalar_of(operand) for operand in call.args[1:]]
+    shapes = [shape_of(operand) for operand in call.args[1:]]
+    is_one = [shape is not None and math.prod(shape) == 1 for shape in shapes]
+    operands = [operand for operand, number in zip(call.args[1:], numbers, strict=True) if number is None]
+
+    def quantize(data: te.Tensor, *tensors: te.Tensor) -> te.Tensor:
+        def element(*place: Any) -> Any:
+            stored = iter(tensors)
+
+            def parameter(which: int) -> Any:
+                number = numbers[which]
+                if number is not None:
+                    return tirx.const(number, "float32")
+                tensor = next(stored)
+                index: Sequence[Any] = [0] * len(tensor.shape) if is_one[which] else [place[axis]]
+                return tensor(*index).astype("float32")
+
+            scale, zero = parameter(0), parameter(1)
+            value = data(*place).astype("float32")
+            value = te.nearbyint(value if numbers[0] == 1 else value / scale)
+            value = value if numbers[1] == 0 else value + zero
+            low, high = (tirx.const(float(limit(dtype).value), "float32") for limit in (tirx.min_value, tirx.max_value))
+            value = tirx.Select(value > low, value, low)  # a comparison with NaN is false
+            return tirx.Select(value < high, value, high).astype(dtype)
+
+        return te.compute(data.shape, element, name="quantize")
+
+    return builder.call_te(quantize, call.args[0], *operands, primfunc_name_hint="quantize")
+
+
+LEGALIZATIONS = {"relax.quantize": _quantize}

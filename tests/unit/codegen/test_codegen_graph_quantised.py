@@ -1,0 +1,154 @@
+"""Models of integers: what their functions multiply, and what their weights weigh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onnx import helper, numpy_helper
+
+from loopwright import frontends
+from loopwright.applying.lookup import lower
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.lowering import lower as lower_module
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from tests.support.models import LLVM, called, digests
+
+Array = np.ndarray[Any, Any]
+DRAWN = np.random.default_rng(3)
+STEP, POINT, NONE = np.array(0.02, "float32"), np.array(117, "uint8"), np.array(0, "uint8")
+
+
+def model_of(nodes: Sequence[onnx.NodeProto], data: Array, weights: dict[str, Array]) -> onnx.ModelProto:
+    """A model from ``x`` to ``y``."""
+    graph = onnx.GraphProto(name="model", node=nodes)
+    graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    dtype = helper.np_dtype_to_tensor_dtype(data.dtype)
+    graph.input.append(helper.make_tensor_value_info("x", dtype, data.shape))
+    graph.output.append(helper.make_empty_tensor_value_info("y"))
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def lowered(model: onnx.ModelProto) -> tuple[tvm.IRModule, float]:
+    """The functions of a model, which are those that the service would tune, and the bytes of its weights."""
+    program = frontends.to_program(model)
+    submitted = lower_module(module_from_json(module_to_json(program.module)), LLVM)
+    mod = lower(program, LLVM)
+    assert digests(mod) == digests(submitted)
+    return mod, sum(weight.numpy().nbytes for weight in program.weights.values())
+
+
+def operands(mod: tvm.IRModule, name: str) -> list[set[str]]:
+    """The dtypes that functions of a name have, by function."""
+    return [{str(param.dtype) for param in func.params} for var, func in prim_funcs(mod) if name in str(var.name_hint)]
+
+
+def quantised(name: str, *suffix: str, **attributes: int) -> list[onnx.NodeProto]:
+    """Nodes that quantise a tensor, and dequantise it."""
+    return [
+        helper.make_node("QuantizeLinear", [name, *suffix], [f"{name}_q"], **attributes),
+        helper.make_node("DequantizeLinear", [f"{name}_q", *suffix], [f"{name}_d"], **attributes),
+    ]
+
+
+def test_layers_with_other_scales_are_one_function_of_integers() -> None:
+    width, name = 64, "x"
+    weights: dict[str, Array] = {}
+    nodes: list[onnx.NodeProto] = []
+    for layer in range(3):
+        scale, zero = (
+            np.array(value, dtype) for value, dtype in ((0.02 + layer / 100, "float32"), (9 + layer, "uint8"))
+        )
+        matrix = DRAWN.integers(-128, 128, (width, width), "int8")
+        bias = DRAWN.standard_normal(width).astype("float32")
+        scales = DRAWN.random(width).astype("float32")
+        weights |= {f"s{layer}": scale, f"z{layer}": zero, f"w{layer}": matrix, f"b{layer}": bias, f"t{layer}": scales}
+        nodes += quantised(name, f"s{layer}", f"z{layer}")
+        nodes += [
+            helper.make_node("DequantizeLinear", [f"w{layer}", f"t{layer}"], [f"m{layer}"], axis=1),
+            helper.make_node("MatMul", [f"{name}_d", f"m{layer}"], [f"p{layer}"]),
+            helper.make_node("Add", [f"p{layer}", f"b{layer}"], [f"a{layer}"]),
+            helper.make_node("Relu", [f"a{layer}"], ["y" if layer == 2 else f"r{layer}"]),
+        ]
+        name = f"r{layer}"
+    mod, size = lowered(model_of(nodes, np.zeros((8, width), "float32"), weights))
+    assert len(called(mod)) == 4
+    assert len(digests(mod)) == 3  # quantise; the first two layers; the last one
+    assert all({"uint8", "int8"} <= each for each in operands(mod, "matmul"))
+    assert size < 3 * width * (width + 16)
+
+
+@pytest.mark.parametrize("form", ["int8", "columns", "4 bits", "zero points", "transposed", "lookup"])
+def test_weights_that_are_only_decoded_keep_their_size(form: str) -> None:
+    rows, depth, width = 4, 256, 96
+    data: Array = np.zeros((rows, depth), "float32")
+    matrix = DRAWN.integers(-128, 128, (depth, width), "int8")
+    blocks = {
+        "w": DRAWN.integers(0, 256, (width, depth // 32, 16), "uint8"),
+        "s": DRAWN.random(width * depth // 32).astype("float32"),
+        "z": DRAWN.integers(0, 256, width * depth // 64, "uint8"),
+    }
+    product = helper.make_node("MatMul", ["x", "d"], ["y"])
+    scales = {"w": matrix, "s": STEP, "t": DRAWN.random(width).astype("float32")}
+    if form == "int8":
+        nodes, weights = [helper.make_node("DequantizeLinear", ["w", "s"], ["d"]), product], scales
+    elif form == "columns":
+        nodes, weights = [helper.make_node("DequantizeLinear", ["w", "t"], ["d"], axis=1), product], scales
+    elif form == "transposed":
+        turned = np.ascontiguousarray(matrix.T)
+        gemm = helper.make_node("Gemm", ["x", "d"], ["y"], transB=1)
+        nodes = [helper.make_node("DequantizeLinear", ["w", "t"], ["d"], axis=0), gemm]
+        weights = scales | {"w": turned}
+    elif form == "lookup":
+        data = np.zeros((3, 5), "int64")
+        nodes = [
+            helper.make_node("DequantizeLinear", ["w", "s"], ["d"]),
+            helper.make_node("Gather", ["d", "x"], ["y"]),
+        ]
+        weights = scales
+    else:
+        given = ["x", "w", "s", "z"] if form == "zero points" else ["x", "w", "s"]
+        attributes = {"K": depth, "N": width, "bits": 4, "block_size": 32}
+        nodes = [helper.make_node("MatMulNBits", given, ["y"], domain="com.microsoft", **attributes)]
+        weights = {name: blocks[name] for name in given[1:]}
+    mod, size = lowered(model_of(nodes, data, weights))
+    used = [weights[name].nbytes for node in nodes for name in node.input if name in weights]
+    assert size <= 1.1 * sum(used)
+    assert ("take" if form == "lookup" else "matmul") in called(mod)[-1]
+    assert len(called(mod)) == 1 + (form == "lookup")  # indices from the end
+
+
+def test_convolutions_multiply_integers_and_keep_channels_last() -> None:
+    kernel = DRAWN.integers(-128, 128, (8, 8, 3, 3), "int8")
+    weights = {"s": STEP, "z": POINT, "k": kernel, "t": DRAWN.random(8).astype("float32"), "n": NONE}
+    nodes = quantised("x", "s", "z")
+    for number, (before, after) in enumerate((("x", "c"), ("c", "y"))):
+        nodes += [
+            helper.make_node("DequantizeLinear", ["k", "t"], [f"k{number}"], axis=0),
+            helper.make_node("Conv", [f"{before}_d", f"k{number}"], [f"r{number}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", [f"r{number}"], [after]),
+        ]
+        nodes += quantised("c", "s", "n") if after == "c" else []
+    mod, size = lowered(model_of(nodes, np.zeros((1, 8, 10, 10), "float32"), weights))
+    names = called(mod)
+    assert sum("conv2d" in name for name in names) == 2
+    assert len(names) == 3
+    assert all({"uint8", "int8"} <= each for each in operands(mod, "conv2d"))
+    assert size < 1.3 * 2 * kernel.nbytes
+
+
+def test_products_of_what_is_too_deep_or_scaled_along_the_sum_stay_as_they_are() -> None:
+    matrix = DRAWN.integers(-128, 128, (48, 8), "int8")
+    weights = {"s": STEP, "z": POINT, "w": matrix, "t": DRAWN.random(48).astype("float32")}
+    nodes = [
+        *quantised("x", "s", "z"),
+        helper.make_node("DequantizeLinear", ["w", "t"], ["d"], axis=0),
+        helper.make_node("MatMul", ["x_d", "d"], ["y"]),
+    ]
+    mod, _ = lowered(model_of(nodes, np.zeros((4, 48), "float32"), weights))
+    assert all("float32" in each for each in operands(mod, "matmul"))
