@@ -203,13 +203,12 @@ class _Integers(CallRewriter):
         if name != "matmul" and math.prod(shape_of(right) or ()) > 1:
             rank = len(shape_of(right) or ())
             right = constant(self._known(right).reshape(1, -1, *[1] * (rank - 2)))
+        elif (array := self._array(right)) is not None:
+            right = constant(array.reshape(-1))
         arrays = [self._array(part) for part in (left, right)]
         if arrays[0] is None or arrays[1] is None:
             return right, left
-        product = arrays[0] * arrays[1]
-        return [
-            constant(product.reshape(-1) if name == "matmul" and product.ndim == 2 and len(product) == 1 else product)
-        ]
+        return [constant(arrays[0].reshape(-1) * arrays[1] if arrays[0].size == 1 else arrays[0] * arrays[1])]
 
     def _known(self, expr: Any) -> np.ndarray[Any, Any]:
         array = self._array(expr)

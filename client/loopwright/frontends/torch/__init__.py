@@ -202,6 +202,11 @@ def export(name: str, module: Any, inputs: tuple[Any, ...], named: Mapping[str, 
             raise UnsupportedModel(
                 f"torch.export cannot capture {name}, which assigns an input to a buffer; write buffer.copy_(input)"
             ) from error
+        if "__obj_flatten__" in str(error):
+            raise UnsupportedModel(
+                f"torch.export cannot capture {name}, whose weights torch.ao.quantization has packed for its own kernels; "
+                "quantise the float model by torchao's quantize_ or its prepare_pt2e and convert_pt2e"
+            ) from error
         raise UnsupportedModel(
             f"torch.export cannot capture {name}{_where(error)}: {first_line(error)}; a branch or a "
             "loop on the values of tensors must be written with torch.where, torch.cond or a fixed count"

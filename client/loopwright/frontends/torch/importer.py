@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from loopwright.frontends.torch import (
     operators,
     ordering,
     promotion,
+    quantisation,
     resampling,
     scattering,
     selection,
@@ -37,6 +38,7 @@ CONVERTERS: dict[str, Converter] = {
     **indexing.CONVERTERS,
     **norms.CONVERTERS,
     **promotion.CONVERTERS,
+    **quantisation.CONVERTERS,
     **division.CONVERTERS,
     **elementary.CONVERTERS,
     **accumulation.CONVERTERS,
@@ -47,6 +49,10 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 
+_FEW = 64
+"""Elements of constants with which the importer computes: counts of shifts, not weights."""
+
+
 def import_program(program: Any) -> tvm.IRModule:
     """Return the module of a decomposed exported program, whose parameters are constants.
 
@@ -54,7 +60,7 @@ def import_program(program: Any) -> tvm.IRModule:
         Exception: an operator has no translation, or the translation has another dtype or shape than PyTorch's
             result; the message names the operator.
     """
-    importer = _Importer()
+    importer = _Importer(_stored(program))
     importer._check_unsupported_func_type(program.graph.nodes)
     return importer.from_exported_program(program, False, True, False, None)
 
@@ -62,8 +68,9 @@ def import_program(program: Any) -> tvm.IRModule:
 class _Importer(ExportedProgramImporter):
     """Also branches of ``torch.cond`` are translated and checked in this way."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
+        self.stored = stored
         usual: dict[str, Any] = self.create_convert_map()
         self.convert_map = {name: functools.partial(self._convert, usual.get(name)) for name in (*usual, *CONVERTERS)}
 
@@ -102,7 +109,25 @@ class _Importer(ExportedProgramImporter):
         arguments = {name: self._retrieve_args(_plain(value)) for name, value in values.items()}
         as_usual = functools.partial(usual, fx_node) if usual is not None else _no_translation
         name, result = fx_node.target.__name__, fx_node.meta.get("val")
-        return Node(name, arguments, result, self.block_builder, as_usual, _used(fx_node))
+        known = functools.partial(self._known_value, values)
+        return Node(name, arguments, result, self.block_builder, as_usual, _used(fx_node), known)
+
+    def _known_value(self, values: Mapping[str, Any], name: str) -> Any:
+        """Return an argument as a number or a tensor of PyTorch, if it follows from a few numbers of the model."""
+        try:
+            return self._evaluated(values[name])
+        except KeyError:
+            return None
+
+    def _evaluated(self, value: Any) -> Any:
+        if not isinstance(value, torch.fx.Node):
+            return value
+        if value.op == "placeholder":
+            return self.stored[value.name]
+        if value.op != "call_function" or not _has_known_shape(value.meta.get("val")):
+            raise KeyError(value.name)
+        args, kwargs = torch.fx.node.map_arg((value.args, value.kwargs), self._evaluated)
+        return value.target(*args, **kwargs)
 
     def _emitted(self, result: Any) -> Any:
         """Return a result as the other translations expect it."""
@@ -111,6 +136,16 @@ class _Importer(ExportedProgramImporter):
         if isinstance(result, relax.Call):
             return self.block_builder.emit(result)
         return result
+
+
+def _stored(program: Any) -> dict[str, torch.Tensor]:
+    """Return the constants of a program of at most a few elements, by the names of the nodes that have them."""
+    signature = program.graph_signature
+    changed = set(signature.buffers_to_mutate.values())
+    names = {**signature.inputs_to_buffers, **signature.inputs_to_lifted_tensor_constants}
+    values = {**program.constants, **program.state_dict}
+    found = {node: values.get(name) for node, name in names.items() if name not in changed}
+    return {node: each for node, each in found.items() if isinstance(each, torch.Tensor) and each.numel() <= _FEW}
 
 
 def _used(fx_node: Any) -> frozenset[int] | None:

@@ -29,6 +29,8 @@ class Node:
     usual: Callable[[], Any]
     used: frozenset[int] | None = None
     """Which of several results are used; None if all may be."""
+    known: Callable[[str], Any] = lambda name: None
+    """From the name of an argument to its value, if it follows from a few numbers that the model contains."""
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]

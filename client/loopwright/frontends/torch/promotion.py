@@ -136,7 +136,13 @@ def _shift(is_left: bool) -> Converter:
     def convert(node: Node) -> Any:
         if "int" not in node.dtype:
             raise ValueError("shifts numbers that are no integers; multiply by a power of two")
-        return elementwise(node, _shifted(node.dtype, is_left=is_left), *_operands(node, node.dtype))
+        data, places = _operands(node, node.dtype)
+        counts = node.known("other")
+        if counts is not None:
+            array = np.asarray(counts)
+            if array.size and array.min() >= 0 and array.max() < np.iinfo(node.dtype).bits:
+                return (relax.op.left_shift if is_left else relax.op.right_shift)(data, places)
+        return elementwise(node, _shifted(node.dtype, is_left=is_left), data, places)
 
     return convert
 
