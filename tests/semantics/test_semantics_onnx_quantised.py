@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from loopwright.frontends.onnx.exactness import exact, is_quantised
 from tests.support.onnx_cells import Array, Cell, by_onnx_runtime, model_of
 from tests.support.onnx_nodes import run
 
@@ -432,3 +434,36 @@ def test_fused_operators_agree_with_onnx_runtime() -> None:
         yield Cell("RotaryEmbedding", (rows, places), partly, weights=tables)
 
     check([replace(cell, domain=MICROSOFT, rtol=1e-4) for cell in cells()], by_onnx_runtime)
+
+
+def test_the_reference_multiplies_no_uint8_by_int8() -> None:
+    """Its kernels for these saturate on some processors; the model with weights of uint8 is the same one."""
+    a, w, zero = whole("uint8", 5, 96), whole("int8", 96, 16), np.uint8(99)
+    x, kernel, small = whole("uint8", 1, 8, 6, 6), whole("int8", 4, 8, 3, 3), np.float32(0.1)
+    linear = (small, zero, w, small, np.int8(-4), np.float32(9), zero)
+    none, scales = np.zeros(4, "int8"), single([0.1, 0.2, 0.3, 0.4])
+    rows = [
+        Cell("MatMulInteger", (a,), weights=(w,)),
+        Cell("MatMulInteger", (a,), weights=(w, zero, np.int8(-5))),
+        Cell("QLinearMatMul", (a,), weights=linear),
+        Cell("ConvInteger", (x,), weights=(kernel, zero)),
+        Cell("QLinearConv", (x,), weights=(small, zero, kernel, scales, none, np.float32(9), zero)),
+        Cell("QGemm", (a,), weights=(*linear[:5], None, *linear[5:]), domain=MICROSOFT),
+        Cell("DynamicQuantizeMatMul", (ROWS,), weights=(w, small, np.int8(3)), domain=MICROSOFT),
+    ]
+    model, values = model_of(21, rows)
+    same = exact(model)
+    users = {name for node in same.graph.node for name in node.input}
+    used = [each for each in same.graph.initializer if each.name in users]
+    assert not any(each.data_type == TensorProto.INT8 for each in used)
+    assert is_quantised(model)
+    check([replace(cell, expected=lambda *_, y=y: y) for cell, y in zip(rows, _run(same, values), strict=True)])
+
+
+def _run(model: ModelProto, values: dict[str, Array]) -> list[Array]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    results: list[Array] = session.run(None, values)
+    return results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,8 +98,8 @@ def test_layers_of_pt2e_multiply_integers(is_dynamic: bool) -> None:
     np.testing.assert_allclose(got, model(ROWS).detach(), rtol=1e-4, atol=1e-4)
 
 
-def _array(weight: object) -> np.ndarray:  # type: ignore[type-arg]
-    return weight.numpy()  # type: ignore[attr-defined, no-any-return]
+def _array(weight: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(weight.numpy())
 
 
 def test_products_of_int8_agree() -> None:

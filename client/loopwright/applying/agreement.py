@@ -23,7 +23,7 @@ from loopwright.codegen.host import cpu
 from loopwright.codegen.program import linking
 from loopwright.codegen.target import instructions
 from loopwright.errors import WrongAnswer
-from loopwright.frontends.precision import TOLERANCE, precision
+from loopwright.frontends.precision import QUANTISED, TOLERANCE, precision
 from loopwright.frontends.reference import Call, Reference
 
 _CHANGES = 4
@@ -32,6 +32,11 @@ _CHANGES = 4
 A deep model may amplify rounding beyond the tolerance of its precision; ONNX Runtime with and without its optimisations
 differs as much then.
 """
+
+
+_STEP = 1.0
+"""By how much integers may differ that a model rounds activations to."""
+_EQUAL = 1e-12
 
 
 def agreement(reference: Reference | None, executable: Any, mod: tvm.IRModule, target: Target) -> Agreement | None:
@@ -74,7 +79,10 @@ def _compared(run: Any, call: Call, name: str, limit: float) -> float | str:
         if form != its_form:
             return f"output {position} is {form}, and {name} returns {its_form}"
         rtol = limit if "float" in str(output.dtype) else 0.0
-        found = compare(output.numpy(), wanted.numpy(), rtol)
+        if QUANTISED in call.dtypes and str(output.dtype) in ("int8", "uint8"):
+            found = compare(output.numpy(), wanted.numpy(), _EQUAL, _STEP)
+        else:
+            found = compare(output.numpy(), wanted.numpy(), rtol)
         if math.isinf(found.max_abs_error):
             return f"output {position} has NaN or infinities where {name}'s has none, or the other way round"
         if not found.close and rtol and call.nudged is not None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2}
-"""Of the largest magnitude of an output: implementations add in different orders, and round to the precision."""
-_PRECISIONS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+QUANTISED = "quantised"
+"""Stands among dtypes for activations that are rounded to integers."""
+TOLERANCE = {"f64": 1e-6, "f32": 1e-3, "f16": 2e-2, "bf16": 3e-2, "q8": 4e-2}
+"""Of the largest magnitude of an output: implementations add in different orders, and round to the precision.
+
+Of quantised activations a few are one step off, where a number is next to the middle between two integers."""
+_PRECISIONS = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", QUANTISED: "q8"}
 
 
 def precision(dtypes: Iterable[str]) -> str:

@@ -49,6 +49,25 @@ def test_a_model_of_pytorch_agrees(client: Client) -> None:
     assert "as PyTorch computes it: error " in str(client.last_report)
 
 
+def test_a_quantised_model_may_be_a_step_off(client: Client) -> None:
+    nodes = [
+        oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        oh.make_node("MatMulInteger", ["q", "w", "z"], ["p"]),
+        oh.make_node("Cast", ["p"], ["f"], to=onnx.TensorProto.FLOAT),
+        oh.make_node("QuantizeLinear", ["f", "t", "z"], ["y"]),
+    ]
+    weight = np.random.default_rng(0).integers(-128, 128, (96, 16), "int8")
+    weights = {"s": np.float32(0.02), "z": np.uint8(9), "w": weight, "t": np.float32(900)}
+    x = oh.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [8, 96])
+    y = oh.make_tensor_value_info("y", onnx.TensorProto.UINT8, [8, 16])
+    constants = [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    graph = oh.make_graph(nodes, "integers", [x], [y], constants)
+    client.compile(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=10), LLVM)
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+    assert client.last_report.agreement.tolerance == 4e-2
+
+
 @pytest.mark.parametrize("from_file", first(1, [True, False]))
 def test_a_model_of_onnx_agrees(client: Client, tmp_path: Path, from_file: bool) -> None:
     model = onnx_model("n", 5)

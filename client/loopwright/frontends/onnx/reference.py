@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from loopwright.frontends.precision import QUANTISED
 from loopwright.frontends.reference import INFINITIES, Call, with_specials
 
 _DTYPES = {
@@ -42,7 +43,7 @@ class OnnxReference:
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         try:
-            model = self.model if isinstance(self.model, str | os.PathLike) else self.model.SerializeToString()
+            model, is_quantised = self._exact()
             session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             generator = np.random.default_rng(0)
             feeds = dict(self.examples) or {each.name: self._drawn(each, generator) for each in session.get_inputs()}
@@ -59,6 +60,7 @@ class OnnxReference:
         if not all(isinstance(each, np.ndarray) for each in outputs):
             return None
         dtypes = frozenset(array.dtype.name for array in (*feeds.values(), *outputs) if array is not None)
+        dtypes |= {QUANTISED} if is_quantised else set()
 
         @functools.cache
         def nudged() -> Sequence[Any]:
@@ -73,6 +75,19 @@ class OnnxReference:
             return results
 
         return Call(list(feeds.values()), outputs, dtypes, nudged)
+
+    def _exact(self) -> tuple[Any, bool]:
+        """Return the model as ONNX Runtime takes it, and whether it rounds activations to integers."""
+        onnx = importlib.import_module("onnx")
+        # It imports onnx.
+        exactness = importlib.import_module("loopwright.frontends.onnx.exactness")
+        is_file = isinstance(self.model, str | os.PathLike)
+        graph = onnx.load(os.fspath(self.model), load_external_data=False) if is_file else self.model
+        is_quantised = exactness.is_quantised(graph)
+        if is_file and not exactness.multiplies_integers(graph):
+            return self.model, is_quantised
+        whole = onnx.load(os.fspath(self.model)) if is_file else self.model
+        return exactness.exact(whole).SerializeToString(), is_quantised
 
     def _drawn(self, value: Any, generator: Any) -> Any:
         """Draw numbers from a standard normal distribution, and integers from 0 and 1, which may be indices.

@@ -204,7 +204,7 @@ def export(name: str, module: Any, inputs: tuple[Any, ...], named: Mapping[str, 
             ) from error
         if "__obj_flatten__" in str(error):
             raise UnsupportedModel(
-                f"torch.export cannot capture {name}, whose weights torch.ao.quantization has packed for its own kernels; "
+                f"torch.export cannot capture {name}, whose weights torch.ao.quantization has packed for its kernels; "
                 "quantise the float model by torchao's quantize_ or its prepare_pt2e and convert_pt2e"
             ) from error
         raise UnsupportedModel(

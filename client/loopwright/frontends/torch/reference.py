@@ -7,7 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from loopwright.frontends.precision import QUANTISED
 from loopwright.frontends.reference import INFINITIES, Call, with_specials
+
+_ROUNDING = ("aten._int_mm", "quantized_decomposed.quantize_per")
+"""Operators of models that round activations to integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,11 @@ class TorchReference:
                 return None
             raise
         tensors = (*self.program.state_dict.values(), *inputs, *outputs)
-        return Call(inputs, outputs, frozenset(str(each.dtype).removeprefix("torch.") for each in tensors))
+        dtypes = {str(each.dtype).removeprefix("torch.") for each in tensors}
+        names = (str(node.target) for node in self.program.graph.nodes)
+        if any(name.startswith(_ROUNDING) for name in names):
+            dtypes.add(QUANTISED)
+        return Call(inputs, outputs, frozenset(dtypes))
 
 
 def _copy(leaf: Any) -> Any:
