@@ -123,9 +123,10 @@ def test_weights_that_are_only_decoded_keep_their_size(form: str) -> None:
     assert len(called(mod)) == 1 + (form == "lookup")  # indices from the end
 
 
-def test_convolutions_multiply_integers_and_keep_channels_last() -> None:
+@pytest.mark.parametrize("scales", [(), (8,)])
+def test_convolutions_multiply_integers_and_keep_channels_last(scales: tuple[int, ...]) -> None:
     kernel = DRAWN.integers(-128, 128, (8, 8, 3, 3), "int8")
-    weights = {"s": STEP, "z": POINT, "k": kernel, "t": DRAWN.random(8).astype("float32"), "n": NONE}
+    weights = {"s": STEP, "z": POINT, "k": kernel, "t": np.asarray(DRAWN.random(scales), "float32"), "n": NONE}
     nodes = quantised("x", "s", "z")
     for number, (before, after) in enumerate((("x", "c"), ("c", "y"))):
         nodes += [
@@ -136,6 +137,7 @@ def test_convolutions_multiply_integers_and_keep_channels_last() -> None:
         nodes += quantised("c", "s", "n") if after == "c" else []
     mod, size = lowered(model_of(nodes, np.zeros((1, 8, 10, 10), "float32"), weights))
     names = called(mod)
+    assert not any("transpose" in name for name in names[1:-1])
     assert sum("conv2d" in name for name in names) == 2
     assert len(names) == 3
     assert all({"uint8", "int8"} <= each for each in operands(mod, "conv2d"))

@@ -71,7 +71,7 @@ class _Integers(CallRewriter):
         if left.scale is None:
             return sums
         numbers = self.emit(relax.op.astype(sums, "float32"))
-        for scale in self._factors(left.scale, right.scale, name):
+        for scale in self._factors(left.scale, right.scale, sums, name):
             numbers = self.emit(relax.op.multiply(numbers, scale))
         return numbers
 
@@ -148,16 +148,18 @@ class _Integers(CallRewriter):
 
     def _scaled(self, call: tvm.ir.Call, right: _Quantised) -> Any:
         """Return a product of numbers with a widened matrix, which the scales of its columns multiply afterwards."""
-        matrix, scale = self.value(right.data), self._array(right.scale)
-        if not isinstance(matrix, tvm.ir.GenericConst) or len(shape_of(matrix) or ()) != 2 or scale is None:
+        matrix = self.value(right.data)
+        if not isinstance(matrix, tvm.ir.GenericConst) or len(shape_of(matrix) or ()) != 2:
             return call
-        if dtype_of(call) != "float32" or not all(_is_even(part, -2) for part in (right.scale, right.zero)):
+        if self._array(right.scale) is None or dtype_of(call) != "float32":
+            return call
+        if not all(_is_even(part, -2) for part in (right.scale, right.zero)):
             return call
         wide = self.emit(relax.op.astype(matrix, "float32"))
         if right.zero is not None:
             wide = self.emit(relax.op.subtract(wide, right.zero))
         product = self.emit(relax.op.matmul(call.args[0], wide, out_dtype=call.attrs.out_dtype))
-        return relax.op.multiply(product, constant(scale.reshape(-1)))
+        return relax.op.multiply(product, self._factors(None, right.scale, product, "matmul")[0])
 
     def _convolution(self, call: tvm.ir.Call, left: _Quantised, right: _Quantised) -> Any:
         kernel, attrs = right.data, call.attrs
@@ -198,25 +200,21 @@ class _Integers(CallRewriter):
         total = array.astype("int32").sum(tuple(range(1, rank))).reshape(1, -1, *[1] * (rank - 2))
         return self._less(sums, self._times(left.zero, constant(total.astype("int32"))))
 
-    def _factors(self, left: Any, right: Any, name: str) -> Sequence[Any]:
-        """Return what the sums are multiplied by: one constant if both scales are."""
-        if name != "matmul" and math.prod(shape_of(right) or ()) > 1:
-            rank = len(shape_of(right) or ())
-            right = constant(self._known(right).reshape(1, -1, *[1] * (rank - 2)))
-        elif (array := self._array(right)) is not None:
-            right = constant(array.reshape(-1))
-        arrays = [self._array(part) for part in (left, right)]
-        if arrays[0] is None or arrays[1] is None:
+    def _factors(self, left: Any, right: Any, sums: Any, name: str) -> Sequence[Any]:
+        """Return what the sums are multiplied by: one number for each column or channel, if both scales are known."""
+        array, known = self._array(right), self._array(left)
+        if array is None:
             return right, left
-        return [constant(arrays[0].reshape(-1) * arrays[1] if arrays[0].size == 1 else arrays[0] * arrays[1])]
-
-    def _known(self, expr: Any) -> np.ndarray[Any, Any]:
-        array = self._array(expr)
-        assert array is not None
-        return array
+        shape = list(shape_of(self.builder_.normalize(sums)) or ())
+        places = [-1] if name == "matmul" else [1, -1, *[1] * (len(shape) - 2)]
+        count = shape[-1] if name == "matmul" else shape[1]
+        each = np.broadcast_to(array.reshape(-1), (count,)).reshape(places)
+        if known is None or known.size > 1:
+            return constant(each), left
+        return [constant(each * known.reshape(()))]
 
     def _array(self, expr: Any) -> np.ndarray[Any, Any] | None:
-        value = self.value(expr)
+        value = None if expr is None else self.value(expr)
         return value.value.numpy() if isinstance(value, tvm.ir.GenericConst) else None
 
     def _sums(self, data: Any, axis: int) -> Any:
