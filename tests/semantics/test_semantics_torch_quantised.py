@@ -14,7 +14,7 @@ from torch import nn
 
 from loopwright import UnsupportedModel, frontends
 from loopwright.model import Model
-from tests.support.models import called, lowered
+from tests.support.models import Calls, called, lowered
 from tests.support.torch_models import assert_agree, compiled
 
 ops = torch.ops.quantized_decomposed
@@ -96,6 +96,21 @@ def test_layers_of_pt2e_multiply_integers(is_dynamic: bool) -> None:
     assert sorted(weight.dtype for weight in map(_array, program.weights.values()) if weight.size > 48) == ["int8"]
     (got,) = compiled(model, (ROWS,))(ROWS)
     np.testing.assert_allclose(got, model(ROWS).detach(), rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_of_pt2e_multiply_integers() -> None:
+    kernel, scale, zero = whole(4, 3, 3, 3).to(torch.int8), torch.rand(4, generator=DRAWN) / 50, torch.zeros(4).long()
+
+    def convolved(x: torch.Tensor) -> torch.Tensor:
+        rows = ops.quantize_per_tensor(x, 0.07, 20, 0, 255, torch.uint8)
+        rows = ops.dequantize_per_tensor(rows, 0.07, 20, 0, 255, torch.uint8)
+        weight = ops.dequantize_per_channel(kernel, scale, zero, 0, -128, 127, torch.int8)
+        return nn.functional.conv2d(rows, weight, torch.ones(4), padding=1).relu()
+
+    image = torch.randn(1, 3, 8, 8, generator=DRAWN)
+    program = frontends.to_program(Model(Calls(convolved), example_inputs=(image,)))
+    assert [weight.dtype for weight in map(_array, program.weights.values()) if weight.size > 4] == ["int8"]
+    assert_agree({"conv": convolved}, (image,), rtol=1e-4, atol=1e-4)
 
 
 def _array(weight: Any) -> np.ndarray[Any, Any]:

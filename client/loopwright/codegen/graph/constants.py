@@ -77,8 +77,12 @@ def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
     return rewrite_calls(mod, _Folded)
 
 
-@mutator
-class _Folded(CallRewriter):
+def fold_vectors(mod: tvm.IRModule) -> tvm.IRModule:
+    """Do so for values with at most one axis of more than one element: scales and zero points, not weights."""
+    return rewrite_calls(mod, _Vectors)
+
+
+class _Folding(CallRewriter):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         shape = shape_of(call)
         # TVM writes a constant without elements to a file that it cannot read.
@@ -109,3 +113,15 @@ class _Folded(CallRewriter):
         if len(bounds) != 3:
             return call
         return constant(np.arange(bounds[0], bounds[1], bounds[2]).astype(dtype_of(call)))
+
+
+@mutator
+class _Folded(_Folding):
+    pass
+
+
+@mutator
+class _Vectors(_Folding):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        shape = shape_of(call)
+        return call if shape is None or sum(extent > 1 for extent in shape) > 1 else super().rewrite(name, call)

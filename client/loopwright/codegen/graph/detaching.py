@@ -8,7 +8,7 @@ from tvm.relax import transform
 from tvm.runtime import Tensor
 
 from loopwright.codegen.functions import relax_funcs
-from loopwright.codegen.graph.constants import fold_constants
+from loopwright.codegen.graph.constants import fold_constants, fold_vectors
 from loopwright.codegen.graph.folding import fold_normalisation
 from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.integers import multiply_integers
@@ -34,6 +34,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         transform.CanonicalizeBindings(),
         limit_lookups,
         remove_identities,
+        fold_vectors,
         multiply_integers,
     ):
         mod = apply(mod)

@@ -86,6 +86,8 @@ class _Integers(CallRewriter):
             expr, scale = sorted(call.args, key=lambda operand: -math.prod(shape_of(operand) or ()))
         if (call := self.call_of(expr, "subtract")) is not None:
             expr, zero = call.args
+            known = self._array(zero)
+            zero = zero if known is None or known.any() else None
         call = self.call_of(expr, "astype")
         wide = "int32" if scale is None else "float32"
         if call is None or dtype_of(call) != wide or dtype_of(call.args[0]) not in _BYTES:
