@@ -16,6 +16,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from loopwright import UnsupportedModel, frontends
 from loopwright.frontends.onnx.exactness import exact, is_quantised
 from tests.support.onnx_cells import Array, Cell, by_onnx_runtime, model_of
 from tests.support.onnx_nodes import run
@@ -467,3 +468,18 @@ def _run(model: ModelProto, values: dict[str, Array]) -> list[Array]:
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     results: list[Array] = session.run(None, values)
     return results
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [
+        (Cell("QLinearReduceMean", (whole("uint8", 2, 4),), domain=MICROSOFT), "QuantFormat.QDQ"),
+        (Cell("GroupQueryAttention", (ROWS[None],) * 3, domain=MICROSOFT), "before the optimiser"),
+        (Cell("QuantizeLinear", (ROWS,), weights=(np.float32(1), helper.make_tensor("z", TensorProto.INT4, [], [1]))),
+         "DequantizeLinear"),
+        (Cell("Det", (ROWS[:, :5],)), "another opset"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_names_the_operator_and_a_way_on(cell: Cell, advice: str) -> None:
+    with pytest.raises(UnsupportedModel, match=rf"{cell.operator}.*{advice}"):
+        frontends.to_program(model_of(cell.opset, [cell])[0])

@@ -37,9 +37,9 @@ def to_program(source: Model) -> Program:
     try:
         mod = importer.import_model(model)
     except Exception as error:
+        reason = first_line(error)
         raise UnsupportedModel(
-            f"there is no translation of a part of this ONNX model: {first_line(error)}; write that part with other "
-            "operators, or export it for another opset"
+            f"there is no translation of a part of this ONNX model: {reason}; {importer.advice(reason)}"
         ) from error
     shapes = {
         each.name: [extent.dim_value or None for extent in each.type.tensor_type.shape.dim]

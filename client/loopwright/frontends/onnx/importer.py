@@ -78,6 +78,20 @@ _OF_EMPTY = frozenset({"Concat", "Identity", "Shape", "Size"})
 """Operators whose inputs may have no elements; others would read memory that nobody wrote."""
 _NAMES = {"float": "float32", "double": "float64"}
 """Of types that ONNX calls otherwise."""
+_BEFORE_OPTIMISER = "give the model as it was before the optimiser of ONNX Runtime or transformers wrote its operators"
+_ADVICE = (
+    (
+        re.compile(r"QLinear|QAttention|QEmbed|QGemm|QOrdered|ConvInteger"),
+        "quantise the float model with QuantFormat.QDQ",
+    ),
+    (re.compile(r"com\.(microsoft|ms\.internal)|operator (Attention|Fused|Skip|Rotary)"), _BEFORE_OPTIMISER),
+    (
+        re.compile(r"elements of u?int[24]\b"),
+        "let nothing but DequantizeLinear take constants of 4 bits, and use 8 bits else",
+    ),
+    (re.compile(""), "write that part with other operators, or export it for another opset"),
+)
+"""What to do about a part that has no translation: the first row whose pattern its reason has."""
 _FEW = 64
 """Numbers of constants with which the importer computes: those of shapes, not those of weights."""
 _ELEMENTS = re.compile(r"bool|u?int(8|16|32|64)|b?float(16|32|64)")
@@ -100,6 +114,11 @@ def import_model(model: onnx.ModelProto) -> Any:
         main = module["main"]
         module["main"] = relax.Function(main.params, main.body, main.ret_ty, is_pure=False, attrs=main.attrs)
     return module
+
+
+def advice(reason: str) -> str:
+    """Return what to do about a part of a model that has no translation, for some reason."""
+    return next(text for pattern, text in _ADVICE if pattern.search(reason))
 
 
 def translated() -> set[str]:
