@@ -114,6 +114,16 @@ def test_which_processors_have_the_rule(cpu: str, dtypes: tuple[str, str], rules
     assert {rule.name for rule in (Maddwd(), Vnni()) if rule.knobs(program, MachineLimits.of(target))} == rules
 
 
+@pytest.mark.parametrize(("rows", "columns", "weight"), [(1, 64, False), (16, 3, True)])
+def test_products_that_take_less_than_their_packing_or_padding_are_left_to_others(
+    rows: int, columns: int, weight: bool
+) -> None:
+    mod = programs.byte_product(rows, columns, 24)
+    program = AnalysedProgram.of(programs.with_weight(mod, 1) if weight else mod)
+    assert program is not None
+    assert not Maddwd().knobs(program, MachineLimits.of(TARGET))
+
+
 def test_a_neon_processor_does_not_have_the_rule() -> None:
     target = target_from({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76", "num-cores": 4})
     program = AnalysedProgram.of(programs.byte_product(12, 48, 20))

@@ -34,6 +34,9 @@ class Maddwd:
             return ()
         if not is_var(contraction.left.indices[-1], contraction.block.reduced[0][0]):
             return ()
+        # Packing takes longer than the product of one row, and padding than that of few columns.
+        if contraction.columns < machine.lanes // 2 or (contraction.rows < 2 and not contraction.right_is_weight):
+            return ()
         return product_tile.knobs(contraction, packs=True)
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
