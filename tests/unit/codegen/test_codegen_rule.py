@@ -17,7 +17,7 @@ def test_the_rule_and_its_knobs_are_read_from_a_trace() -> None:
     schedule = space.replay(space.seeds[0], 1)
     assert schedule is not None
     trace = json.loads(trace_to_json(schedule.trace))
-    assert applied_rule(trace) == AppliedRule("gemv", 1, {"block": 256, "at_once": 8})
+    assert applied_rule(trace) == AppliedRule("gemv", 2, {"block": 256, "at_once": 8})
 
 
 def test_explain_names_the_knobs_of_a_trace() -> None:
