@@ -459,6 +459,9 @@ def test_the_reference_multiplies_no_uint8_by_int8() -> None:
     assert not any(each.data_type == TensorProto.INT8 for each in used)
     assert is_quantised(model)
     check([replace(cell, expected=lambda *_, y=y: y) for cell, y in zip(rows, _run(same, values), strict=True)])
+    both = Cell("QLinearMatMul", (w[:5].copy(),), weights=(small, np.int8(1), w[:16].copy(), *linear[3:6], np.int8(2)))
+    of_int8, values = model_of(21, [both])
+    np.testing.assert_array_equal(_run(exact(of_int8), values), _run(of_int8, values))
 
 
 def _run(model: ModelProto, values: dict[str, Array]) -> list[Array]:

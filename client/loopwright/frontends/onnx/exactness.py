@@ -13,15 +13,15 @@ import onnx
 from onnx import numpy_helper
 
 _WEIGHTS = {
-    "ConvInteger": (1, 3),
-    "DynamicQuantizeMatMul": (1, 3),
-    "MatMulInteger": (1, 3),
-    "MatMulIntegerToFloat": (1, 5),
-    "QGemm": (3, 5),
-    "QLinearConv": (3, 5),
-    "QLinearMatMul": (3, 5),
+    "ConvInteger": (1, 3, 2),
+    "DynamicQuantizeMatMul": (1, 3, None),
+    "MatMulInteger": (1, 3, 2),
+    "MatMulIntegerToFloat": (1, 5, 4),
+    "QGemm": (3, 5, 2),
+    "QLinearConv": (3, 5, 2),
+    "QLinearMatMul": (3, 5, 2),
 }
-"""Operators that multiply integers, and the places of the weight and its zero point among their inputs."""
+"""Operators that multiply integers, and the places of the weight, its zero point and that of the data."""
 
 
 def is_quantised(model: onnx.ModelProto) -> bool:
@@ -43,6 +43,7 @@ def exact(model: onnx.ModelProto) -> onnx.ModelProto:
     if not multiplies_integers(model):
         return model
     constants = {each.name: each for each in model.graph.initializer}
+    signed = {each.name for each in model.graph.input if each.type.tensor_type.elem_type == onnx.TensorProto.INT8}
     result = onnx.ModelProto()
     result.CopyFrom(model)
     shifted: dict[str, str] = {}
@@ -60,8 +61,12 @@ def exact(model: onnx.ModelProto) -> onnx.ModelProto:
             kept = [each for each in node.attribute if each.name != "accuracy_level"]
             del node.attribute[:]
             node.attribute.extend(kept)
-        weight, zero = _WEIGHTS.get(node.op_type, (0, 0))
+        weight, zero, point = _WEIGHTS.get(node.op_type, (0, 0, None))
         if not weight or not _is_int8(constants.get(node.input[weight])):
+            continue
+        if point is not None and len(node.input) > point and _is_int8(constants.get(node.input[point])):
+            continue  # products of int8 and int8 are exact
+        if node.input[0] in signed:
             continue
         node.input.extend([""] * (zero + 1 - len(node.input)))
         if node.input[zero] and node.input[zero] not in constants:
