@@ -261,6 +261,13 @@ def test_convolutions_of_integers_are_exact_over_the_whole_range(pair: str) -> N
         ),
         Cell(
             "QLinearConv",
+            (x,),
+            {"pads": [0, 1, 2, 0]},
+            lambda x: steps(conv(np.pad(x - float(za), ((0, 0), (0, 0), (0, 2), (1, 0))), w * 1.0) * 0.02, 9, zc),
+            weights=(np.float32(0.02), za, w, np.float32(1), zero, np.float32(9), zc),
+        ),
+        Cell(
+            "QLinearConv",
             (x[..., 0],),
             {},
             lambda x: steps(_conv1(x - float(za), w[:, :, 0] * 1.0) * 0.5, 77, zc),
@@ -268,6 +275,10 @@ def test_convolutions_of_integers_are_exact_over_the_whole_range(pair: str) -> N
         ),
     ]
     check(rows)
+    model, values = model_of(21, [Cell("ConvInteger", (x, za), padded, weights=(w, zb))])
+    model.graph.node[0].input[:] = ["x0_0", "x0_2", "x0_1", "x0_3"]  # a zero point that is an input
+    (got,) = run(model, *values.values())
+    np.testing.assert_array_equal(got, sums(x, pads=1, stride=2).astype("int32"))
 
 
 def _conv1(x: Array, w: Array) -> Array:

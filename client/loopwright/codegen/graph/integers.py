@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,8 @@ _DEEPEST = 2**15
 def multiply_integers(mod: tvm.IRModule) -> tvm.IRModule:
     """Make products of int8 and uint8 of those of dequantised or widened integers.
 
-    Of products of numbers the right operand must be constant, and of convolutions the kernel, whose zero points are 0,
-    or 128 of uint8. Scales must not differ along the sum. Others stay as they are.
+    Of products of numbers the right operand must be constant, and of convolutions the kernel. Scales must not differ
+    along the sum. Others stay as they are.
     """
     return rewrite_calls(mod, _Integers)
 
@@ -164,8 +164,9 @@ class _Integers(CallRewriter):
         return relax.op.multiply(product, self._factors(None, right.scale, product, "matmul")[0])
 
     def _convolution(self, call: tvm.ir.Call, left: _Quantised, right: _Quantised) -> Any:
+        """Return the sums of a convolution of 8 bits; of 16 if the zero points cannot be sums that are constants."""
         kernel, attrs = right.data, call.attrs
-        if not isinstance(kernel, tvm.ir.GenericConst) or right.zero is not None:
+        if not isinstance(kernel, tvm.ir.GenericConst) or (right.zero is not None and self._array(right.zero) is None):
             return None
         array, rank = kernel.value.numpy(), len(shape_of(kernel) or ())
         letters = str(attrs.kernel_layout)
@@ -177,9 +178,9 @@ class _Integers(CallRewriter):
             return None
         padding, data = [int(extent) for extent in attrs.padding], left.data
         zero = None if left.zero is None else self._array(left.zero)
-        if any(padding) and left.zero is not None:
-            if zero is None:
-                return None
+        if right.zero is not None or (any(padding) and left.zero is not None and zero is None):
+            data, kernel, left = self._centred(left), self._centred(right), replace(left, zero=None)
+        elif any(padding) and zero is not None:
             half = len(padding) // 2
             sides = [0, 0, 0, 0] + [padding[side * half + axis] for axis in range(half) for side in range(2)]
             data = self.emit(relax.op.nn.pad(data, sides, "constant", float(zero.item())))
@@ -201,6 +202,16 @@ class _Integers(CallRewriter):
             return sums
         total = array.astype("int32").sum(tuple(range(1, rank))).reshape(1, -1, *[1] * (rank - 2))
         return self._less(sums, self._times(left.zero, constant(total.astype("int32"))))
+
+    def _centred(self, operand: _Quantised) -> Any:
+        """Return integers less their zero point, as int16."""
+        array, zero = self._array(operand.data), self._array(operand.zero)
+        if array is not None and zero is not None:
+            return constant(array.astype("int16") - zero.astype("int16"))
+        wide = constant(array.astype("int16")) if array is not None else relax.op.astype(operand.data, "int16")
+        if operand.zero is None:
+            return self.emit(wide)
+        return self.emit(relax.op.subtract(self.emit(wide), self.emit(relax.op.astype(operand.zero, "int16"))))
 
     def _factors(self, left: Any, right: Any, sums: Any, name: str) -> Sequence[Any]:
         """Return what the sums are multiplied by: one number for each column or channel, if both scales are known."""
