@@ -285,6 +285,7 @@ def _conv1(x: Array, w: Array) -> Array:
     return np.einsum("nchi,oci->noh", np.lib.stride_tricks.sliding_window_view(x, w.shape[2], 2), w)
 
 
+@pytest.mark.whole
 def test_other_operators_of_integers_agree_with_onnx_runtime() -> None:
     x, y, signed = whole("uint8", 2, 6, 5, 4), whole("uint8", 2, 6, 5, 4), whole("int8", 2, 6, 5, 4)
     first, second = (np.float32(0.0213), np.uint8(100)), (np.float32(0.0517), np.uint8(7))
@@ -315,7 +316,10 @@ def packed(values: Array, bits: int) -> Array:
     return np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype="uint8"), axis=-1).astype("uint8")
 
 
-@pytest.mark.parametrize(("bits", "size", "depth"), [(4, 32, 96), (4, 16, 88), (8, 32, 96), (2, 16, 80)])
+@pytest.mark.parametrize(
+    ("bits", "size", "depth"),
+    [(4, 16, 88), *(pytest.param(*each, marks=pytest.mark.whole) for each in ((4, 32, 96), (8, 32, 96), (2, 16, 80)))],
+)
 def test_products_with_blocks_of_few_bits_agree(bits: int, size: int, depth: int) -> None:
     rows, blocks, middle = 24, -(-depth // size), 2 ** (bits - 1)
     matrix = DRAWN.integers(0, 2**bits, (rows, blocks, size), "uint8")
@@ -381,7 +385,7 @@ def test_products_with_blocks_of_few_bits_agree(bits: int, size: int, depth: int
     check(cells)
 
 
-@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("kind", [TensorProto.INT4, pytest.param(TensorProto.UINT4, marks=pytest.mark.whole)])
 def test_constants_of_4_bits_agree(kind: int) -> None:
     low = -8 if kind == TensorProto.INT4 else 0
 
