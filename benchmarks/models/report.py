@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.models.files import FILES
 from benchmarks.report import Report, table, unpack
 from benchmarks.runner import latest
 from loopwright.results.units import latency
 
+_WHEELS = {file.wheel for file in FILES}
 ALLOWED = 1e-4
 """Of the largest value of an output."""
 
@@ -33,10 +35,14 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
         "graphs": len(graphs),
         "compiled": sum(graph["state"] == "compiled" for graph in graphs),
         "rows": "\n".join(map(_row, models)),
-        "download": " ".join(sorted({f"{file['wheel']}=={file['version']}" for file in files})),
+        "download": " ".join(sorted({f"{file['wheel']}=={file['version']}" for file in files} or _WHEELS)),
         "files": table(_HEADS, map(_file_row, files)),
-        "files_conditions": "; ".join(dict.fromkeys(map(_conditions, files))),
-        "files_agree": f"{sum(not file_complaint(file) for file in files)} of {len(files)}",
+        "files_conditions": " ".join(dict.fromkeys(map(_conditions, files))),
+        "files_agree": (
+            f"{sum(not file_complaint(file) for file in files)} of {len(files)} files are accepted, tuned and agree"
+            if files
+            else "No file has been measured yet"
+        ),
     }
 
 
@@ -47,7 +53,7 @@ _HEADS = (
 
 def _conditions(file: dict[str, Any]) -> str:
     noted = file["conditions"]
-    return f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}, {file['budget']:g} s of search for each file"
+    return f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}, {file['budget']:g} s of search for each file."
 
 
 def file_complaint(file: dict[str, Any]) -> str:
@@ -55,6 +61,10 @@ def file_complaint(file: dict[str, Any]) -> str:
     if "error" not in file and "difference" not in file:
         return "not compared"
     return complaint(file) or file["failure"] or ""
+
+
+def _shown(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def _file_row(file: dict[str, Any]) -> tuple[str, ...]:
@@ -65,7 +75,7 @@ def _file_row(file: dict[str, Any]) -> tuple[str, ...]:
     certified = sum(task["certified"] for task in file["tasks"])
     alone = ", ".join(f"`{name}`" for name in _left_alone(file))
     difference = f"{file['difference']:.1e}" if "difference" in file else ""
-    ratio = "{:.2f} ({:.2f} to {:.2f})".format(*file["ratio"]) if file["ratio"] else ""
+    ratio = "{} ({} to {})".format(*map(_shown, file["ratio"])) if file["ratio"] else ""
     times = (latency(file["us"]), latency(file["rival_us"]), ratio)
     return (f"`{file['file']}`", shapes, f"{certified} of {len(file['tasks'])}", alone, difference, verdict, *times)
 
