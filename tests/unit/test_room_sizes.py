@@ -36,7 +36,7 @@ CEILINGS = {
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders.
-    "tests": 51_400,
+    "tests": 51_550,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}
