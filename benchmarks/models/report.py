@@ -12,7 +12,7 @@ from benchmarks.report import Report, table, unpack
 from benchmarks.runner import latest
 from loopwright.results.units import latency
 
-_WHEELS = {file.wheel for file in FILES}
+_WHEELS = {f"`{file.wheel}`" for file in FILES}
 ALLOWED = 1e-4
 """Of the largest value of an output."""
 
@@ -35,7 +35,7 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
         "graphs": len(graphs),
         "compiled": sum(graph["state"] == "compiled" for graph in graphs),
         "rows": "\n".join(map(_row, models)),
-        "download": " ".join(sorted({f"{file['wheel']}=={file['version']}" for file in files} or _WHEELS)),
+        "download": ", ".join(sorted({f"`{file['wheel']}=={file['version']}`" for file in files} or _WHEELS)),
         "files": table(_HEADS, map(_file_row, files)),
         "files_conditions": " ".join(dict.fromkeys(map(_conditions, files))),
         "files_agree": (

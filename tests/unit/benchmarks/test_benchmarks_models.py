@@ -85,4 +85,4 @@ def test_a_row_says_what_is_wrong_with_a_file() -> None:
     assert "| no If |" in page
     assert "1 of 3 files are accepted" in page
     assert "No file has been measured" not in page
-    assert "some==1.2" in page
+    assert "`some==1.2`" in page
