@@ -156,6 +156,28 @@ def test_a_name_may_not_mean_two_things_at_once() -> None:
     assert "i is bound twice" in unproven(func.with_body(outer))
 
 
+@pytest.mark.parametrize(("is_inside", "expected"), [(True, []), (False, ["is a view, or of another scope"])])
+def test_a_buffer_is_none_where_its_scope_has_ended(is_inside: bool, expected: list[str]) -> None:
+    func = tvm.script.from_source(function(block("B[v] = A[v]")))
+    loop, buffer = func.body.block.body, tvm.tirx.decl_buffer((64,), "float32", "S")
+    realize = loop.body
+    axis = realize.block.iter_vars[0].var
+    made = [tvm.tirx.AllocBuffer(buffer), tvm.tirx.BufferStore(buffer, tvm.tirx.FloatImm("float32", 1.0), [axis])]
+    used = tvm.tirx.BufferStore(realize.block.body.buffer, buffer[axis], [axis])
+    branch = tvm.tirx.SeqStmt([*made, used] if is_inside else made)
+    case = tvm.tirx.IfThenElse(axis < 8, branch, None)
+    changed = tvm.s_tir.SBlock(
+        *(getattr(realize.block, field) for field in ("iter_vars", "reads", "writes", "name_hint")),
+        case if is_inside else tvm.tirx.SeqStmt([case, used]),
+    )
+    body = tvm.tirx.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, tvm.s_tir.SBlockRealize(realize.iter_values, True, changed)
+    )
+    found = unproven(func.with_body(body))
+    assert len(found) == len(expected)
+    assert all(words in finding for words, finding in zip(expected, found, strict=True))
+
+
 def test_a_name_means_nothing_where_its_loop_has_ended() -> None:
     """JSON can use it there, when the loop's own variable has other limits."""
     func = tvm.script.from_source(

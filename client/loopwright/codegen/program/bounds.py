@@ -167,11 +167,12 @@ class Walk:
                 self._complain(f"a {type(stmt).__name__}, whose accesses are not followed")
 
     def _body(self, stmt: Stmt) -> None:
-        """Walk what has a scope of its own."""
+        """Walk what has a scope of its own, of names and of buffers."""
+        buffers = set(self._buffers)
         with contextlib.ExitStack() as scopes:
             around, self._scopes = self._scopes, scopes
             self.statement(stmt)
-            self._scopes = around
+            self._scopes, self._buffers = around, buffers
 
     @contextlib.contextmanager
     def _named(self, names: Mapping[Var, Expr | Range]) -> Iterator[None]:
