@@ -243,7 +243,12 @@ def test_records_travel(cli: Cli, product: Job) -> None:
     assert imported["errors"] == []
     assert imported["workloads"] >= 1
     again = cli("record", "import", "records")
-    assert re.fullmatch(r"0 records imported, \d+ known before, 0 not taken\n", again.out)
+    told = re.fullmatch(
+        r"0 records imported, (\d+) known before, 0 not taken\nwith certificates: (\d+) signed by this service, .*\n",
+        again.out,
+    )
+    assert told is not None
+    assert told[1] == told[2] != "0"
     missing = cli("record", "import", ".")
     assert (missing.status, missing.out) == (2, "")
     assert "database_workload.json" in missing.err
