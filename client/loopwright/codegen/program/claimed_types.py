@@ -14,6 +14,8 @@ _OF_EQUALS = (
     *(prim.Add, prim.Sub, prim.Mul, prim.Div, prim.Mod, prim.FloorDiv, prim.FloorMod, prim.Min, prim.Max),
     *(prim.LShift, prim.RShift, prim.BitwiseAnd, prim.BitwiseOr, prim.BitwiseXor),
 )
+_OF_THREADS = {"int32", "int64"}
+"""TVM's own passes compare the place of a thread, which has 32 bits, with extents of 64."""
 _COMPARISONS = (prim.EQ, prim.NE, prim.LT, prim.LE, prim.GT, prim.GE)
 
 
@@ -25,7 +27,8 @@ def claims_another_type(expr: Expr) -> bool:
         case _ if isinstance(expr, _OF_EQUALS):
             return not _dtype(expr.a) == _dtype(expr.b) == own
         case _ if isinstance(expr, _COMPARISONS):
-            return _dtype(expr.a) != _dtype(expr.b) or _element(own) != "bool"
+            same = _dtype(expr.a) == _dtype(expr.b) or {_dtype(expr.a), _dtype(expr.b)} == _OF_THREADS
+            return not same or _element(own) != "bool"
         case prim.And() | prim.Or():
             return not _element(_dtype(expr.a)) == _element(_dtype(expr.b)) == _element(own) == "bool"
         case prim.Not():
