@@ -16,7 +16,6 @@ from urllib.parse import quote
 from loopwright import frontends, schemas
 from loopwright.applying.report import ApplyReport
 from loopwright.codegen.math_mode import FP32, MathMode
-from loopwright.decoding import PROMPT_LENGTHS
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
@@ -449,7 +448,7 @@ class Client:
         model: Any,
         *,
         max_length: int,
-        prompt_lengths: Sequence[int] = PROMPT_LENGTHS,
+        prompt_lengths: Sequence[int] | None = None,
         target: Any = "auto",
         verify: bool = True,
         exact_math: bool = False,
@@ -463,8 +462,9 @@ class Client:
         Args:
             model: such as ``LlamaForCausalLM``, in evaluation mode, on a CPU.
             max_length: the number of tokens that the cache has room for, prompt and result together.
-            prompt_lengths: prompts are padded to the next of these lengths, or cut into parts.
-            target: the target to build for, which is a CPU.
+            prompt_lengths: prompts are padded to the next of these lengths, or cut into parts; by default one length,
+                64 or what there is room for.
+            target: the target to build for, which is the CPU of this machine.
             verify: whether to compare each program with the model.
             exact_math: as it was submitted.
             math: as it was submitted.
@@ -474,7 +474,7 @@ class Client:
 
         Raises:
             UnsupportedModel: the model is no causal language model, or cannot be turned into a module; the message
-                names the part. Or the target is no CPU.
+                names the part. Or the target is not this machine's CPU.
             ValueError: a length is not from 1 to ``max_length``.
             WrongAnswer: a program does not compute what the model computes.
             TvmUnavailable: TVM is not installed.

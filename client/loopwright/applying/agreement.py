@@ -52,7 +52,7 @@ def agreement(reference: Reference | None, executable: Any, mod: tvm.IRModule, t
     Raises:
         WrongAnswer: an output differs; the message says how.
     """
-    if reference is None or not has_relax(mod) or not _runs_here(target):
+    if reference is None or not has_relax(mod) or not runs_here(target):
         return None
     call = reference.call()
     if call is None or not _takes(mod, call.inputs):
@@ -133,7 +133,7 @@ def _fits(param: relax.Var, extents: Sequence[int]) -> bool:
     return all(int(getattr(wanted, "value", extent)) == extent for wanted, extent in zip(shape, extents, strict=True))
 
 
-def _runs_here(target: Target) -> bool:
+def runs_here(target: Target) -> bool:
     """Return whether code for a target runs on this machine's CPU."""
     if target.kind.name != "llvm" or linking.machine(target) != platform.machine():
         return False

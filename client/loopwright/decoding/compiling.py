@@ -10,7 +10,7 @@ import tvm
 from tvm.target import Target
 
 from loopwright.applying import apply as applying
-from loopwright.applying.agreement import agreement
+from loopwright.applying.agreement import agreement, runs_here
 from loopwright.applying.lookup import Ask, look_up_all
 from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.arrays import numpy_dtype
@@ -35,12 +35,15 @@ def compiled(
         The decoder, and the report on the functions of all programs, with the largest error as agreement.
 
     Raises:
-        UnsupportedModel: the target is no CPU.
+        UnsupportedModel: the target is not this machine's CPU.
         WrongAnswer: with ``verify``, a program does not compute what the model computes.
     """
     models = look_up_all(list(programs.values()), ask, target)
-    if models[0].target.kind.name != "llvm":
-        raise UnsupportedModel(f"decoders are compiled for CPUs, and the target is {models[0].target.kind.name}")
+    if not runs_here(models[0].target):
+        raise UnsupportedModel(
+            f"a decoder runs on the CPU of this machine, and the target is {models[0].target}; give target='llvm', or "
+            "export each of loopwright.decoder_programs"
+        )
     executables, functions, agreements = {}, list[AppliedFunction](), []
     for (length, program), model in zip(programs.items(), models, strict=True):
         applied, report = applying.apply(model)

@@ -10,11 +10,13 @@ from typing import Any
 import torch
 
 from loopwright.codegen.math_mode import FP32, MathMode
-from loopwright.decoding import PROMPT_LENGTHS
 from loopwright.decoding.cache import ATTENTION, cache_of
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.torch.state import isolated
 from loopwright.model import Model
+
+PROMPT_LENGTH = 64
+"""Not tuned. One length by default: each program has the weights in the layouts that are best for it."""
 
 
 class CallOnTokens(torch.nn.Module):
@@ -44,7 +46,7 @@ def decoder_programs(
     model: Any,
     *,
     max_length: int,
-    prompt_lengths: Sequence[int] = PROMPT_LENGTHS,
+    prompt_lengths: Sequence[int] | None = None,
     exact_math: bool = False,
     math: MathMode = FP32,
 ) -> dict[int, Model]:
@@ -55,7 +57,8 @@ def decoder_programs(
     Args:
         model: a causal language model of ``transformers`` in evaluation mode, such as ``LlamaForCausalLM``.
         max_length: the number of tokens that the cache has room for, prompt and result together.
-        prompt_lengths: prompts are padded to the next of these lengths, or cut into parts.
+        prompt_lengths: prompts are padded to the next of these lengths, or cut into parts; by default one length, 64
+            or what there is room for.
         exact_math: as for `Model`.
         math: as for `Model`.
 
@@ -63,7 +66,7 @@ def decoder_programs(
         UnsupportedModel: the model is no causal language model, or in training mode.
         ValueError: a length is not from 1 to ``max_length``.
     """
-    lengths = sorted({1, *prompt_lengths})
+    lengths = sorted({1, *((min(PROMPT_LENGTH, max_length),) if prompt_lengths is None else prompt_lengths)})
     if wrong := [length for length in (max_length, *lengths) if not 1 <= length <= max_length]:
         raise ValueError(f"lengths should be from 1 to max_length={max_length}, and one is {wrong[0]}")
     if getattr(model, "training", False):

@@ -50,6 +50,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 TEXT = [5, 17, 3, 59, 20, 7, 8, 9, 11, 44, 2, 31, 30, 29]
 CAPACITY = 40
+OTHER = "llvm -mtriple=riscv64-linux-gnu -mcpu=generic-rv64"
 
 
 @pytest.fixture(autouse=True)
@@ -175,6 +176,16 @@ def test_the_model_itself_stays_as_it_is(mistral: Any) -> None:
 class NoLanguageModel(nn.Module):
     def forward(self, x: Any) -> Any:
         return x
+
+
+def test_a_short_cache_has_a_short_length_of_prompts(mistral: Any) -> None:
+    assert list(decoder_programs(mistral, max_length=8)) == [1, 8]
+    assert list(decoder_programs(mistral, max_length=100)) == [1, 64]
+
+
+def test_another_machine_is_refused(client: Client, mistral: Any) -> None:
+    with pytest.raises(UnsupportedModel, match="CPU of this machine"):
+        client.compile_decoder(mistral, max_length=8, prompt_lengths=(), target=OTHER)
 
 
 def test_what_cannot_be_decoded_is_refused(mistral: Any) -> None:
