@@ -90,6 +90,37 @@ def by_columns(rows: int, columns: int, depth: int, dtype: str) -> tvm.IRModule:
     return function(a, b, te.compute(shape, lambda i, j: te.sum(a[i, k] * b[j, k].astype("float32"), axis=k), name="C"))
 
 
+def block_scaled(
+    rows: int, columns: int, depth: int, size: int, epilogue: Callable[[Any], Any] | None = None
+) -> tvm.IRModule:
+    """A product with a weight of 4 bits, two to a byte, with a scale and a zero point for each block of the depth."""
+    count = depth // size
+    a = te.placeholder((rows, depth), name="A")
+    weight = te.placeholder((columns, depth // 2), "uint8", name="W")
+    scales = te.placeholder((count, columns), name="scales")
+    zeros = te.placeholder((columns, count), "uint8", name="zeros")
+    t, u = te.reduce_axis((0, size), name="t"), te.reduce_axis((0, size), name="u")
+    b = te.reduce_axis((0, count), name="b")
+
+    def decoded(j: Any, block: Any) -> Any:
+        byte = weight[j, block * (size // 2) + t // 2]
+        return te.if_then_else(t % 2 < 1, byte & tvm.tirx.const(15, "uint8"), byte >> tvm.tirx.const(4, "uint8"))
+
+    blocks = te.compute(
+        (rows, count, columns),
+        lambda i, block, j: te.sum(a[i, block * size + t] * decoded(j, block).astype("float32"), axis=t),
+        name="blocks",
+    )
+    sums = te.compute((rows, count), lambda i, block: te.sum(a[i, block * size + u], axis=u), name="sums")
+    c = te.compute(
+        (rows, columns),
+        lambda i, j: te.sum((blocks[i, b, j] - zeros[j, b].astype("float32") * sums[i, b]) * scales[b, j], axis=b),
+        name="C",
+    )
+    result = c if epilogue is None else epilogue(c)
+    return normal_form(function(a, weight, scales, zeros, result)["main"].with_attr("layout_free_buffers", [1]))
+
+
 def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     a, b = te.placeholder((batch, rows, depth), name="A"), te.placeholder((batch, depth, columns), name="B")
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))

@@ -63,6 +63,10 @@ PROGRAMS = {
         programs.quantised_linear(13, 37, 11),
         programs.byte_product(5, 24, 30, ("int8", "uint8"), batch=3),
     ],
+    "block_scaled": [
+        programs.block_scaled(1, 48, 64, 32),
+        programs.block_scaled(6, 32, 48, 16, lambda c: topi.nn.relu(c)),
+    ],
     "attention": [
         programs.attention(3, 5, 32, 16, moved=True, cached=True),
         programs.attention(2, 13, 24, 16),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tuner.space.rules.analysis.rule import Rule
 from tuner.space.rules.cpu.attention import Attention
+from tuner.space.rules.cpu.block_scaled import BlockScaled
 from tuner.space.rules.cpu.column_reduce import ColumnReduce
 from tuner.space.rules.cpu.column_sum import ColumnSum
 from tuner.space.rules.cpu.conv_direct import ConvDirect
@@ -34,6 +35,7 @@ CPU_RULES: tuple[Rule, ...] = (
     Gemv(),
     Vnni(),
     Maddwd(),
+    BlockScaled(),
     Attention(),
     ConvDirect(),
     ConvMaddwd(),

@@ -15,6 +15,7 @@ import tvm
 from tvm import relax, te, tirx
 from tvm.relax.expr_functor import mutator
 
+from loopwright.codegen.graph.blocks import Blocks
 from loopwright.codegen.graph.rewriting import (
     OUTPUT_FUSABLE,
     CallRewriter,
@@ -149,7 +150,19 @@ class _Decoded(CallRewriter):
 
             return te.compute(shape, element, name="matmul")
 
-        return self._called(compute, "matmul", call.args[0], *reader.leaves)
+        blocks = Blocks.of(
+            lambda stored, k, j: read(stored, (k, j)), [self._like(leaf) for leaf in reader.leaves], right
+        )
+        if blocks is None or not dtype == dtype_of(call.args[0]) == "float32":
+            return self._called(compute, "matmul", call.args[0], *reader.leaves)
+        # Along a row of the result, scales are then neighbours.
+        leaves = list(reader.leaves)
+        if blocks.scales is not None:
+            leaves[blocks.scales] = self.emit(relax.op.permute_dims(leaves[blocks.scales], [1, 0]))
+        return self._called(lambda rows, *stored: blocks.product(rows, stored, shape), "matmul", call.args[0], *leaves)
+
+    def _like(self, leaf: Any) -> te.Tensor:
+        return te.placeholder(shape_of(leaf) or (), dtype_of(leaf))
 
     def _lookup(self, call: tvm.ir.Call, read: _Read, reader: _Reader) -> Any:
         table, places = (shape_of(operand) or () for operand in call.args)

@@ -1,0 +1,66 @@
+"""Weights with a scale for each block: which become sums of blocks, and that these are the product."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from loopwright.codegen.functions import prim_funcs
+from tests.support.models import lowered, run
+
+COLUMNS, DEPTH, SIZE = 40, 96, 32
+DRAWN = torch.Generator().manual_seed(2)
+ROWS = torch.randn(3, DEPTH, generator=DRAWN)
+
+
+class Decoded(nn.Module):
+    """A product with a weight of some bits, ``[columns, depth]``, that is decoded as people write it."""
+
+    def __init__(self, bits: int, zeros: str, size: int = SIZE) -> None:
+        super().__init__()
+        blocks = DEPTH // size
+        self.bits, self.zeros, self.size = bits, zeros, size
+        numbers = torch.randint(0, 2**bits, (COLUMNS, DEPTH), generator=DRAWN, dtype=torch.uint8)
+        stored = numbers if bits == 8 else numbers[:, ::2] | (numbers[:, 1::2] << 4)
+        self.register_buffer("weight", stored)
+        self.register_buffer("scale", torch.rand(COLUMNS, blocks, generator=DRAWN) + 0.5)
+        self.register_buffer("zero", torch.randint(0, 2**bits, (COLUMNS, blocks), generator=DRAWN, dtype=torch.uint8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        numbers = self.weight.to(x.dtype)
+        if self.bits == 4:
+            numbers = torch.stack([self.weight & 15, self.weight >> 4], -1).reshape(COLUMNS, DEPTH).to(x.dtype)
+        numbers = numbers.reshape(COLUMNS, DEPTH // self.size, self.size)
+        if self.zeros == "each":
+            numbers = numbers - self.zero[..., None].to(x.dtype)
+        elif self.zeros == "one":
+            numbers = numbers - 8
+        return nn.functional.linear(x, (numbers * self.scale[..., None].to(x.dtype)).reshape(COLUMNS, DEPTH))
+
+
+def blocks_of(model: nn.Module, rows: torch.Tensor) -> set[str]:
+    """Compare a lowered model with exact arithmetic, and return the names of its blocks but the last."""
+    mod = lowered(model, rows)
+    with torch.no_grad():
+        exact = model(rows.double()).numpy()
+    error = np.abs(run(mod, rows) - exact).max() / np.abs(exact).max()
+    assert error < 1e-6
+    script = "".join(func.script() for _, func in prim_funcs(mod))
+    return {name for name in ("matmul_blocks", "matmul_rows") if f'sblock("{name}")' in script}
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("zeros", "rows"), [("none", set()), ("one", {"matmul_rows"}), ("each", {"matmul_rows"})])
+def test_a_product_with_blocks_sums_each_block_by_itself(bits: int, zeros: str, rows: set[str]) -> None:
+    assert blocks_of(Decoded(bits, zeros), ROWS) == {"matmul_blocks", *rows}
+
+
+@pytest.mark.parametrize("size", [4, DEPTH])
+def test_a_scale_stays_in_the_sum_of_short_blocks_and_of_whole_columns(size: int) -> None:
+    assert blocks_of(Decoded(8, "one", size), ROWS) == set()
+
+
+def test_batches_of_rows_are_multiplied_as_rows_are() -> None:
+    assert blocks_of(Decoded(4, "each"), torch.randn(2, 3, DEPTH, generator=DRAWN)) == {"matmul_blocks", "matmul_rows"}

@@ -1,0 +1,147 @@
+"""Products with weights of few bits that have a scale for each block of the depth, decoded in registers.
+
+The weight is packed once into panels whose lanes are columns, so that a vector of bytes is decoded for all columns of a
+lane at once. The sum of a block stays in registers until it is scaled; several rows share what is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.weights.packed_weight import PACKS
+from tuner.space.rules.analysis.product_tile import registers
+from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
+from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
+from tuner.space.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
+
+_VECTORS = (1, 2, 3, 4)
+_MOST_ROWS = 8
+_UNROLL = (4, 8, 16, 32)
+_TILES = ((4, 2), (4, 1), (2, 2), (1, 4), (1, 2), (1, 1))
+"""Rows and vectors of the seeds, the best first: rows share what is decoded."""
+_SEEDS = 4
+
+
+class BlockScaled:
+    name = "block_scaled"
+    version = 1
+
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
+        parts = _Parts.of(program)
+        if parts is None or parts.columns % machine.lanes:
+            return ()
+        vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
+        unroll = tuple(each for each in _UNROLL if parts.size % each == 0)
+        return (
+            Knob("rows", divisors(parts.rows, _MOST_ROWS)),
+            Knob("vectors", vectors),
+            Knob("unroll", unroll or (1,)),
+        )
+
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
+        rows, vectors, unroll = (knob.values for knob in self.knobs(program, machine))
+        tiles = [tile for tile in _TILES if tile[0] in rows and tile[1] in vectors]
+        for tile_rows, tile_vectors in tiles[:_SEEDS]:
+            yield {"rows": tile_rows, "vectors": tile_vectors, "unroll": unroll[-1]}
+
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
+        parts = _Parts.required(program)
+        rows, vectors, lanes = values["rows"], values["vectors"], machine.lanes
+        if registers(rows, vectors) > machine.registers:
+            raise RuleRefused("the tile has more vectors than the processor has registers")
+        last = inline(schedule, program)[-1].name
+        products, total = (schedule.get_sblock(block.name) for block in (parts.products, parts.total))
+        self._pack(schedule, parts, vectors * lanes)
+        if last == parts.total.name:
+            last = str(schedule.get(schedule.cache_write(total, 0, "global")).name_hint)
+        write = schedule.get_sblock(last)
+        *outer, i, j, b = schedule.get_loops(total)
+        io, ii = schedule.split(i, [None, rows])
+        jo, jv, jx = schedule.split(j, [None, vectors, lanes])
+        schedule.reorder(*outer, jo, io, b, ii, jv, jx)
+        task = fuse(schedule, [*outer, jo])
+        schedule.reverse_compute_at(write, io)
+        schedule.compute_at(products, b, preserve_unit_loops=True)
+        parallelize(schedule, task)
+        for loop in (ii, jv):
+            schedule.unroll(loop)
+        schedule.vectorize(jx)
+        schedule.decompose_reduction(total, b)
+        *_, i, _, j, t = schedule.get_loops(products)
+        to, ti = schedule.split(t, [None, values["unroll"]])
+        jv, jx = schedule.split(j, [None, lanes])
+        schedule.reorder(to, ti, i, jv, jx)
+        for loop in (ti, i, jv):
+            schedule.unroll(loop)
+        schedule.vectorize(jx)
+        schedule.decompose_reduction(products, to)
+        vectorize(schedule, last, schedule.get_loops(write)[-1], lanes)
+
+    def _pack(self, schedule: Schedule, parts: _Parts, width: int) -> None:
+        """Store the weight once as ``[columns / width, bytes, width]``."""
+        copy = schedule.cache_read(schedule.get_sblock(parts.products.name), parts.weight_index, "global")
+        column = parts.column
+        schedule.transform_layout(
+            copy,
+            ("write", 0),
+            lambda *i: [i[column] // width, *(each for n, each in enumerate(i) if n != column), i[column] % width],
+        )
+        schedule.annotate(copy, PACKS, True)
+        parallelize(schedule, schedule.get_loops(copy)[0])
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The sum of each block, and the sum of the scaled blocks.
+
+    ``weight_index`` is the position of the weight among the buffers that ``products`` reads, ``column`` that of the
+    columns among its axes.
+    """
+
+    products: Block
+    total: Block
+    weight_index: int
+    column: int
+
+    @property
+    def rows(self) -> int:
+        return self.total.spatial[-2][1]
+
+    @property
+    def columns(self) -> int:
+        return self.total.spatial[-1][1]
+
+    @property
+    def size(self) -> int:
+        return self.products.reduced[0][1]
+
+    @staticmethod
+    def required(program: AnalysedProgram) -> _Parts:
+        """Return the parts of a function that is known to be such a product."""
+        parts = _Parts.of(program)
+        assert parts is not None, "the rule has no knobs for this function"
+        return parts
+
+    @staticmethod
+    def of(program: AnalysedProgram) -> _Parts | None:
+        sums = [block for block in program.reductions if block.operation == "sum" and len(block.reduced) == 1]
+        if program.weight is None or len(program.outputs) != 1 or len(sums) != len(program.reductions):
+            return None
+        products = [block for block in sums if block.reads(program.weight)]
+        if len(products) != 1 or len(products[0].spatial) < 3 or products[0].dtype != "float32":
+            return None
+        totals = [block for block in sums if block.reads(products[0].store.buffer)]
+        if len(totals) != 1 or len(sums) > 3 or len(totals[0].spatial) != len(products[0].spatial) - 1:
+            return None
+        # What else is summed is the rows, for the zero points.
+        if not all(totals[0].reads(block.store.buffer) for block in sums if block not in (products[0], totals[0])):
+            return None
+        [product], [total] = products, totals
+        load = next(load for load in product.loads if load.source.same_as(program.weight))
+        places = [n for n, index in enumerate(load.indices) if is_var(index, product.spatial[-1][0])]
+        sources = [region.source for region in product.block.reads if not region.source.same_as(product.store.buffer)]
+        index = next(n for n, source in enumerate(sources) if source.same_as(program.weight))
+        return _Parts(product, total, index, places[0]) if places else None
