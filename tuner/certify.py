@@ -25,13 +25,14 @@ def certify(
     *,
     contenders: int,
     peak_flops: float | None = None,
+    repeats: bool = True,
     meanwhile: Meanwhile = nothing_meanwhile,
 ) -> Certificate:
     """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
 
     A contender with a wrong result or a failure is rejected. If all contenders of a race are rejected, the next best
     trials are raced, until one contender is accepted or no trial is left. Raises RaceFailed if the unscheduled program
-    itself cannot be run. ``peak_flops`` is as of `tuner.floor.least_seconds`.
+    itself cannot be run. ``peak_flops`` is as of `tuner.floor.least_seconds`, ``repeats`` as of `RaceRequest`.
     """
     least = least_seconds(workload, outputs, peak_flops)
     rejected: dict[str, Failure] = {}
@@ -43,6 +44,7 @@ def certify(
             args=workload.args,
             outputs=outputs,
             contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
+            repeats=repeats,
             math=workload.math,
         )
         result = race(fleet, request, meanwhile, least)

@@ -46,7 +46,7 @@ class RaceRequest:
     """Contenders for the closing race: trace JSON by candidate hash, the fastest first.
 
     The baseline always runs. It is timed, as a vendor's library is, unless ``yardsticks`` is False: then it has no
-    samples.
+    samples. A race whose result is not clear is repeated, unless ``repeats`` is False.
     """
 
     module_json: str
@@ -55,6 +55,7 @@ class RaceRequest:
     """For each argument, whether the function only writes it: such buffers are poisoned."""
     contenders: dict[str, str]
     yardsticks: bool = True
+    repeats: bool = True
     math: MathMode = FP32
     """How the function may multiply float32: results may differ by as much."""
 

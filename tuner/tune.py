@@ -188,6 +188,12 @@ class _Loop:
             total += math.inf if latency is None else run.spec.weight * latency
         return total
 
+    def _share(self, run: _TaskRun) -> float:
+        """Return a task's share of the time of the model's tasks that have a latency so far."""
+        seconds = {each.number: each.spec.weight * (each.progress.latency or 0.0) for each in self._runs}
+        total = sum(seconds.values()) + (self._elsewhere or 0.0)
+        return seconds[run.number] / total if total else 1.0
+
     def _at_plateau(self) -> bool:
         """Return whether each task had its first batch and the next minute is expected to gain little."""
         config = self._config
@@ -339,6 +345,7 @@ class _Loop:
                 list(run.trials.values()),
                 contenders=self._config.contenders,
                 peak_flops=self._request.peak_flops,
+                repeats=self._share(run) >= self._config.repeated_share,
                 meanwhile=self._go_on,
             )
         except RaceFailed as error:

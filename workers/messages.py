@@ -154,7 +154,8 @@ class BuiltRace:
 
     ``outputs`` says for each argument whether the function only writes it, ``reference`` is the unscheduled program
     for the host, and the first of ``contenders`` is the baseline, which is timed if there are ``yardsticks``. So
-    is a vendor's library, if the worker has one that computes the same, unless ``library`` is False.
+    is a vendor's library, if the worker has one that computes the same, unless ``library`` is False. ``repeats`` says
+    whether a race whose result is not clear is repeated.
     """
 
     args: tuple[TensorInfo, ...]
@@ -163,6 +164,7 @@ class BuiltRace:
     contenders: tuple[Artifact, ...]
     seed: int
     yardsticks: bool = True
+    repeats: bool = True
     library: bool = True
     math: MathMode = FP32
     """How the function may multiply float32."""

@@ -29,6 +29,9 @@ class SearchConfig:
     6 % of the time of all calls, and lost no best program of 209 (docs/benchmarks/search.md)."""
     contenders: int = 24
     """Candidates in the closing race. The best program was found as low as the twentieth place of the search's own."""
+    repeated_share: float = 0.05
+    """Least share of the model's time with which a task's closing race is repeated if its result is not clear. A race
+    with repetitions takes up to 10 s longer, and a model may have hundreds of small tasks. Not tuned."""
     gain_window: int = 24
     """Trials over which a task's recent gain is taken, to share the budget among tasks. Not tuned."""
     optimistic_gain: float = 0.5

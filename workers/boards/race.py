@@ -86,7 +86,7 @@ def _raced(
             if isinstance(checks[position], Agreement) and (position or race.yardsticks):
                 packed = with_packed_weight(module, artifact, arguments, session.device)
                 runs[position] = _timed(Calls(module, session.device, packed))
-        samples = yield from interleaved(runs, race.seed)
+        samples = yield from interleaved(runs, race.seed, repeats=race.repeats)
     except Exception as error:
         return session.failure(error, Stage.CERTIFY)
     return RaceAnswer(

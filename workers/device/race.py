@@ -122,7 +122,9 @@ def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clo
             if vendor is not None and vendor.name:
                 runs[len(entrants)] = partial(vendor.seconds, 0)
             load = OtherLoad()
-            samples = yield from interleaved(runs, race.seed, library=len(entrants), rest=load.wait)
+            samples = yield from interleaved(
+                runs, race.seed, library=len(entrants), repeats=race.repeats, rest=load.wait
+            )
             device_state = state()
     return RaceAnswer(
         tuple(
@@ -171,13 +173,14 @@ def interleaved(
     seed: int,
     *,
     library: int | None = None,
+    repeats: bool = True,
     rest: Callable[[], None] = lambda: None,
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
     ``library`` goes on after the heats, however fast it is. If the speedup over the baseline is not clean then, those
-    that are left run in as many rounds again, after a ``rest`` and with pauses, up to `REPEATS` times.
+    that are left run in as many rounds again, after a ``rest`` and with pauses, up to `REPEATS` times if ``repeats``.
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
@@ -210,7 +213,7 @@ def interleaved(
     yield from run(list(runs), HEATS)
     racing = lasting({i: statistics.median(samples[i]) for i in runs})
     yield from run(racing, rounds - HEATS)
-    for _ in range(REPEATS):
+    for _ in range(REPEATS if repeats else 0):
         if _is_clear(samples, [i for i in racing if i != library]):
             break
         rest()

@@ -159,6 +159,7 @@ class ClosingRace:
             # Drawn now that the programs are fixed, so that none can be made for the inputs.
             seed=secrets.randbits(32),
             yardsticks=request.yardsticks,
+            repeats=request.repeats,
             library=library,
             math=request.math,
         )

@@ -19,6 +19,29 @@ from tests.support.cases import first
 from tests.unit.client.fake_service import FakeService
 from tests.unit.client.known_bests import LLVM, serve
 
+
+class Int8(nn.Module):
+    """A linear layer whose weight has 8 bits and a scale for each output."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        scale = layer.weight.detach().abs().amax(1) / 127
+        self.register_buffer("weight", (layer.weight.detach() / scale[:, None]).round().to(torch.int8))
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.weight.to(x.dtype)) * self.scale
+
+
+def with_int8_weights(model: Any) -> Any:
+    for layer in model.model.layers:
+        for part in (layer.self_attn, layer.mlp):
+            for name, child in list(part.named_children()):
+                if isinstance(child, nn.Linear):
+                    setattr(part, name, Int8(child))
+    return model
+
+
 TOKENS = 61
 COMMON: dict[str, Any] = {
     "hidden_size": 32,
@@ -45,6 +68,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "Phi3": lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(**GROUPED)),
     "GPT2": lambda: transformers.GPT2LMHeadModel(
         transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=TOKENS, n_positions=64)
+    ),
+    "Llama with int8 weights": lambda: with_int8_weights(
+        transformers.LlamaForCausalLM(transformers.LlamaConfig(**GROUPED))
     ),
     "Llama in bfloat16": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**GROUPED)).bfloat16(),
 }

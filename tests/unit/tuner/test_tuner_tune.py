@@ -156,6 +156,14 @@ def test_the_budget_is_shared_by_the_tasks() -> None:
     assert set(ledger.certificates) == {0, 1}
 
 
+def test_only_races_of_tasks_that_matter_are_repeated() -> None:
+    tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=50)]
+    _, fleet = _tune(replace(REQUEST, tasks=tasks))
+    assert sorted(race.repeats for race in fleet.races) == [False, True]
+    _, alone = _tune()
+    assert [race.repeats for race in alone.races] == [True]
+
+
 def test_a_short_budget_goes_to_the_task_that_matters() -> None:
     tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=50)]
     ledger, _ = _tune(replace(_within(REQUEST, max_trials=BATCH), tasks=tasks))

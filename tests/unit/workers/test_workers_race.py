@@ -89,8 +89,7 @@ def test_a_library_for_gpus_is_timed_in_all_rounds(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("workers.device.race.tvm_device", lambda device: tvm.cpu(0))
     monkeypatch.setattr(gpu_library, "yardstick", yardstick)
-    monkeypatch.setattr("workers.device.race.REPEATS", 0)
-    answer = answer_of(product_race(math="tf32"), Device("cuda", 0))
+    answer = answer_of(product_race(math="tf32", repeats=False), Device("cuda", 0))
     baseline = answer.contenders[0]
     assert isinstance(baseline, Raced)
     assert answer.library == LibraryTime("cuBLAS", (0.001 + 10 * 1e-9,) * len(baseline.run_secs))
@@ -99,8 +98,7 @@ def test_a_library_for_gpus_is_timed_in_all_rounds(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("options", [{"library": False}, {"yardsticks": False}], ids=str)
 def test_a_race_that_wants_no_library_asks_for_none(monkeypatch: pytest.MonkeyPatch, options: dict[str, bool]) -> None:
     monkeypatch.setattr("workers.device.race.library.yardstick", lambda *arguments: pytest.fail("nobody wants it"))
-    monkeypatch.setattr("workers.device.race.REPEATS", 0)
-    answer = answer_of(product_race(**options))
+    answer = answer_of(product_race(repeats=False, **options))
     assert answer.library is None
     assert all(isinstance(result, Raced) for result in answer.contenders)
 
@@ -126,6 +124,13 @@ def test_a_noisy_race_is_taken_again_after_a_rest(monkeypatch: pytest.MonkeyPatc
     assert pauses == [PAUSE_SECONDS] * (REPEATS * ROUNDS // SITTING)
     (before, _), (after, _) = (graded(samples[0][:count], samples[1][:count]) for count in (ROUNDS, 3 * ROUNDS))
     assert after.high - after.low < before.high - before.low
+
+
+def test_a_noisy_race_of_a_small_task_is_not_taken_again() -> None:
+    noisy = itertools.cycle([0.002, 0.005])
+    runs = {0: lambda _: next(noisy), 1: _always(0.001)}
+    samples = returned(interleaved(runs, 3, repeats=False, rest=lambda: pytest.fail("it does not wait")))
+    assert [len(each) for each in samples.values()] == [ROUNDS] * 2
 
 
 @pytest.mark.parametrize("contender", [0.001, 0.0021], ids=["clean", "slower than the baseline"])
