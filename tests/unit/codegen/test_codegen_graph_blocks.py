@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from loopwright.codegen.functions import prim_funcs
-from tests.support.models import lowered, run
+from tests.support.models import called, lowered, run
 
 COLUMNS, DEPTH, SIZE = 40, 96, 32
 DRAWN = torch.Generator().manual_seed(2)
@@ -55,6 +55,14 @@ def blocks_of(model: nn.Module, rows: torch.Tensor) -> set[str]:
 @pytest.mark.parametrize(("zeros", "rows"), [("none", set()), ("one", {"matmul_rows"}), ("each", {"matmul_rows"})])
 def test_a_product_with_blocks_sums_each_block_by_itself(bits: int, zeros: str, rows: set[str]) -> None:
     assert blocks_of(Decoded(bits, zeros), ROWS) == {"matmul_blocks", *rows}
+
+
+def test_scales_of_a_block_are_stored_as_neighbours() -> None:
+    mod = lowered(Decoded(4, "each"), ROWS)
+    assert called(mod) == ["matmul"]
+    [(_, func)] = prim_funcs(mod)
+    shapes = {tuple(map(int, param.shape)) for param in func.params if str(param.dtype) == "float32"}
+    assert shapes == {(3, DEPTH), (DEPTH // SIZE, COLUMNS), (3, COLUMNS)}
 
 
 @pytest.mark.parametrize("size", [4, DEPTH])

@@ -27,16 +27,11 @@ _LEAST = 8
 
 @dataclass(frozen=True)
 class Blocks:
-    """A weight of ``depth`` by columns, in blocks of ``size`` along the depth.
-
-    ``scales`` is the place of the tensor of scales, ``[columns, blocks]``, among those that are stored: `product` takes
-    it transposed. It is None if the scales are stored in another form.
-    """
+    """A weight of ``depth`` by columns, in blocks of ``size`` along the depth."""
 
     element: _Element
     depth: int
     size: int
-    scales: int | None
 
     @staticmethod
     def of(element: _Element, stored: Sequence[te.Tensor], shape: Sequence[int]) -> Blocks | None:
@@ -45,27 +40,21 @@ class Blocks:
         depth = shape[0]
         for _, scale in _factors(element(stored, k, j)):
             for size in _divisors(scale, k):
-                if not _LEAST <= size < depth or depth % size or _in_block(scale, k, 0, size, depth) is None:
-                    continue
-                places = [n for n, tensor in enumerate(stored) if _is_of(scale, tensor, j)]
-                return Blocks(element, depth, size, places[0] if places else None)
+                if _LEAST <= size < depth and depth % size == 0 and _in_block(scale, k, 0, size, depth) is not None:
+                    return Blocks(element, depth, size)
         return None
 
     def product(self, rows: te.Tensor, stored: Sequence[te.Tensor], shape: Sequence[int]) -> te.Tensor:
         """Return the product of rows ``[…, depth]`` with the weight, of a shape ``[…, columns]``."""
         count, size = tirx.IntImm("int64", self.depth // self.size), self.size
         *outer, columns = (tirx.IntImm("int64", extent) for extent in shape)
-        tensors: list[Any] = list(stored)
-        if self.scales is not None:
-            transposed = stored[self.scales]
-            tensors[self.scales] = lambda column, block: transposed(block, column)
         k = tirx.Var("k", "int64")
         t, u = (te.reduce_axis(_extent(size), name) for name in "tu")
         b = te.reduce_axis(_extent(self.depth // size), "b")
 
         def parts(block: Any, column: Any) -> tuple[Any, Any, Any]:
             """Return an element within a block, at ``t``, with the zero point and the scale of the block."""
-            for inner, scale in _factors(self.element(tensors, k, column)):
+            for inner, scale in _factors(self.element(stored, k, column)):
                 factor = _in_block(scale, k, block, size, self.depth)
                 if factor is None:
                     continue
@@ -137,11 +126,3 @@ def _in_block(expr: Any, k: Any, block: Any, size: int, depth: int) -> Any:
     variables: list[Any] = []
     tvm_ffi.structural_walk(found, (Var, variables.append), order="pre")
     return None if any(each.same_as(place) for each in variables) else found
-
-
-def _is_of(scale: Any, tensor: te.Tensor, column: Any) -> bool:
-    """Return whether a scale is an element of a tensor ``[columns, blocks]``, as it is stored."""
-    if op_name(scale) != "te.tensor_load" or len(tensor.shape) != 2:
-        return False
-    source, *indices = scale.args
-    return bool(source.same_as(tensor) and indices[0].same_as(column))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tvm
 from tvm import relax
 from tvm.relax import transform
@@ -27,7 +28,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
 
     What follows from constants alone is computed: transposed and concatenated weights, and normalisations of inference,
     which are folded into the convolutions before them. Weights that are decoded where they are read
-    (`loopwright.codegen.graph.packed`) stay as they are.
+    (`loopwright.codegen.graph.packed`) stay as they are, but for their scales: those of a block are neighbours.
     """
     for apply in (
         transform.DecomposeOpsForInference(),
@@ -65,12 +66,23 @@ def _without_packed(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, dict[str
     values: dict[str, dict[str, Tensor]] = {}
     hidden = mod.clone()
     for var, func in relax_funcs(mod):
-        constants = packed_weights(func)
+        constants, scales = packed_weights(func)
         if not constants:
             continue
-        params = [relax.Var(f"packed_{place}", each.ty) for place, each in enumerate(constants)]
-        replaced = replace_constants(mod, func, list(zip(params, constants, strict=True)))
+        arrays: dict[str, Tensor] = {}
+        params: list[relax.Var] = []
+        replacements: list[tuple[relax.Expr, tvm.ir.GenericConst]] = []
+        for place, constant in enumerate(constants):
+            name, tensor = f"packed_{place}", constant.value
+            is_scale = any(constant.same_as(each) for each in scales)
+            if is_scale:
+                tensor = tvm.runtime.tensor(np.ascontiguousarray(tensor.numpy().T))
+            param = relax.Var(name, relax.TensorType(tensor.shape, tensor.dtype))
+            arrays[name] = tensor
+            params.append(param)
+            replacements.append((relax.op.permute_dims(param, [1, 0]) if is_scale else param, constant))
+        replaced = replace_constants(mod, func, replacements)
         params = [*func.params, *params]
         hidden.update_func(var, relax.Function(params, replaced.body, replaced.ret_ty, func.is_pure, func.attrs))
-        values[str(var.name_hint)] = {f"packed_{place}": each.value for place, each in enumerate(constants)}
+        values[str(var.name_hint)] = arrays
     return hidden, values

@@ -52,19 +52,34 @@ _SMALLER = 0.9
 """What is stored, as a share of what is decoded, is at most this much. Not tuned."""
 
 
-def packed_weights(func: relax.Function) -> list[tvm.ir.GenericConst]:
-    """Return the constants that products and lookups of a function decode, which are smaller than what is decoded."""
+def packed_weights(func: relax.Function) -> tuple[list[tvm.ir.GenericConst], list[tvm.ir.GenericConst]]:
+    """Return the constants that products and lookups of a function decode, which are smaller than what is decoded.
+
+    Returns:
+        All of them; and those that are scales ``[columns, blocks]`` of products.
+    """
     blocks = func.body.blocks if isinstance(func.body, relax.SeqExpr) else ()
     bindings = [each for block in blocks for each in block.bindings if isinstance(each, relax.VarBinding)]
     values = {each.var: each.value for each in bindings}
-    weights = [value.args[_USES[name]] for value in values.values() if (name := str(op_name(value))) in _USES]
     found: list[tvm.ir.GenericConst] = []
-    for weight in weights:
+    scales: list[tvm.ir.GenericConst] = []
+    for value in values.values():
+        if (name := str(op_name(value))) not in _USES:
+            continue
+        weight = value.args[_USES[name]]
         stored = _stored(weight, lambda expr: values.get(expr, expr) if isinstance(expr, relax.Var) else expr)
-        if stored is not None and all(isinstance(each, tvm.ir.GenericConst) for each in stored):
-            tables = [each for each in stored if _sequence(each) is None]
-            found += [each for each in tables if not any(each.same_as(other) for other in found)]
-    return found
+        if stored is None or not all(isinstance(each, tvm.ir.GenericConst) for each in stored):
+            continue
+        tables = [each for each in stored if _sequence(each) is None]
+        found += [each for each in tables if not any(each.same_as(other) for other in found)]
+        if name == "matmul":
+            scales += [each for each in tables if _is_scale(each, (shape_of(weight) or ())[-1:])]
+    return found, scales
+
+
+def _is_scale(table: tvm.ir.GenericConst, columns: Sequence[int]) -> bool:
+    shape = shape_of(table) or ()
+    return "float" in dtype_of(table) and len(shape) == 2 and list(shape[:1]) == list(columns) and shape[1] > 1
 
 
 def shift_counts(func: relax.Function) -> list[tvm.ir.GenericConst]:
@@ -155,11 +170,9 @@ class _Decoded(CallRewriter):
         )
         if blocks is None or not dtype == dtype_of(call.args[0]) == "float32":
             return self._called(compute, "matmul", call.args[0], *reader.leaves)
-        # Along a row of the result, scales are then neighbours.
-        leaves = list(reader.leaves)
-        if blocks.scales is not None:
-            leaves[blocks.scales] = self.emit(relax.op.permute_dims(leaves[blocks.scales], [1, 0]))
-        return self._called(lambda rows, *stored: blocks.product(rows, stored, shape), "matmul", call.args[0], *leaves)
+        return self._called(
+            lambda rows, *stored: blocks.product(rows, stored, shape), "matmul", call.args[0], *reader.leaves
+        )
 
     def _like(self, leaf: Any) -> te.Tensor:
         return te.placeholder(shape_of(leaf) or (), dtype_of(leaf))

@@ -66,20 +66,21 @@ def rewrite_calls(mod: tvm.IRModule, rewriter: Callable[[tvm.IRModule], CallRewr
 
 
 def replace_constants(
-    mod: tvm.IRModule, func: relax.Function, parameters: Sequence[tuple[relax.Var, tvm.ir.GenericConst]]
+    mod: tvm.IRModule, func: relax.Function, parameters: Sequence[tuple[relax.Expr, tvm.ir.GenericConst]]
 ) -> relax.Function:
-    """Return a function with variables, which are not parameters yet, in place of constants."""
+    """Return a function with variables, which are not parameters yet, or calls on them, in place of constants."""
     return _Constants(mod, parameters).visit_expr(func)
 
 
 @mutator
 class _Constants(PyExprMutator):
-    def __init__(self, mod: tvm.IRModule, parameters: Sequence[tuple[relax.Var, tvm.ir.GenericConst]]) -> None:
+    def __init__(self, mod: tvm.IRModule, parameters: Sequence[tuple[relax.Expr, tvm.ir.GenericConst]]) -> None:
         super().__init__(mod)
         self.parameters = parameters
 
     def visit_generic_const_(self, op: tvm.ir.GenericConst) -> relax.Expr:
-        return next((var for var, constant in self.parameters if constant.same_as(op)), op)
+        found = next((expr for expr, constant in self.parameters if constant.same_as(op)), op)
+        return self.builder_.emit(found) if isinstance(found, tvm.ir.Call) else found
 
 
 def op_name(expr: Any) -> str | None:

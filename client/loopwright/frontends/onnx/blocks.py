@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import tvm
 from tvm import relax
 
 from loopwright.frontends.onnx.accumulation import wide
@@ -56,7 +57,7 @@ def _product_of_bits(node: Node) -> Any:
         raise ValueError(f"with weights of {bits} bits; quantise to 2, 4 or 8 bits")
     blocks = -(-depth // size)
     weights = matrix if bits == 8 else unpacked(node.emit, matrix, bits)
-    scale, zero = node.emit(relax.op.reshape(scale, [rows, blocks])), _zeros(node, zero, rows, blocks, bits)
+    scale, zero = _matrix(node, scale, [rows, blocks]), _zeros(node, zero, rows, blocks, bits)
     if order is None:
         weights = node.emit(relax.op.reshape(weights, [rows, blocks, size]))
         scale, zero = (
@@ -80,6 +81,13 @@ def _product_of_bits(node: Node) -> Any:
     if bias is not None:
         result = node.emit(relax.op.add(result, relax.op.astype(bias, wide(data))))
     return result if dtype == wide(data) else relax.op.astype(result, dtype)
+
+
+def _matrix(node: Node, scale: Any, shape: list[int]) -> Any:
+    """Return scales as a matrix; constants as a constant, whose elements may be stored in another order."""
+    if isinstance(scale, tvm.ir.GenericConst):
+        return relax.const(scale.value.numpy().reshape(shape), dtype_of(scale))
+    return node.emit(relax.op.reshape(scale, shape))
 
 
 def _zeros(node: Node, zero: Any, rows: int, blocks: int, bits: int) -> Any:
