@@ -99,24 +99,19 @@ def block_scaled(
     weight = te.placeholder((columns, depth // 2), "uint8", name="W")
     scales = te.placeholder((count, columns), name="scales")
     zeros = te.placeholder((columns, count), "uint8", name="zeros")
-    t, u = te.reduce_axis((0, size), name="t"), te.reduce_axis((0, size), name="u")
-    b = te.reduce_axis((0, count), name="b")
+    t, b = te.reduce_axis((0, size), name="t"), te.reduce_axis((0, count), name="b")
 
     def decoded(j: Any, block: Any) -> Any:
         byte = weight[j, block * (size // 2) + t // 2]
-        return te.if_then_else(t % 2 < 1, byte & tvm.tirx.const(15, "uint8"), byte >> tvm.tirx.const(4, "uint8"))
+        number = te.if_then_else(t % 2 < 1, byte & tvm.tirx.const(15, "uint8"), byte >> tvm.tirx.const(4, "uint8"))
+        return number.astype("float32") - zeros[j, block].astype("float32")
 
     blocks = te.compute(
         (rows, count, columns),
-        lambda i, block, j: te.sum(a[i, block * size + t] * decoded(j, block).astype("float32"), axis=t),
+        lambda i, block, j: te.sum(a[i, block * size + t] * decoded(j, block), axis=t),
         name="blocks",
     )
-    sums = te.compute((rows, count), lambda i, block: te.sum(a[i, block * size + u], axis=u), name="sums")
-    c = te.compute(
-        (rows, columns),
-        lambda i, j: te.sum((blocks[i, b, j] - zeros[j, b].astype("float32") * sums[i, b]) * scales[b, j], axis=b),
-        name="C",
-    )
+    c = te.compute((rows, columns), lambda i, j: te.sum(blocks[i, b, j] * scales[b, j], axis=b), name="C")
     result = c if epilogue is None else epilogue(c)
     return normal_form(function(a, weight, scales, zeros, result)["main"].with_attr("layout_free_buffers", [1]))
 

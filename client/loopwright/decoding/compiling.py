@@ -44,7 +44,7 @@ def compiled(
             f"a decoder runs on the CPU of this machine, and the target is {models[0].target}; give target='llvm', or "
             "export each of loopwright.decoder_programs"
         )
-    executables, functions, agreements = {}, list[AppliedFunction](), []
+    executables, functions, notes, agreements = {}, list[AppliedFunction](), dict[str, None](), []
     for (length, program), model in zip(programs.items(), models, strict=True):
         applied, report = applying.apply(model)
         first = 2 if length == 1 else 3  # behind the tokens, the position, and which token's logits to return
@@ -52,11 +52,12 @@ def compiled(
         applied = write_in_place(applied, model.module, range(first, first + len(cache)))
         executables[length] = applying.build(applied, model.target)
         functions += [function.of(f"{length} token{'s' if length > 1 else ''}") for function in report.functions]
+        notes |= dict.fromkeys(report.notes)
         if verify:
             agreements.append(agreement(program.reference, executables[length], applied, model.target))
     worst = max(filter(None, agreements), key=lambda each: each.max_rel_error, default=None)
     return Decoder(executables, [*map(_zeros, cache)]), ApplyReport(
-        tuple(functions), agreement=worst, notes=report.notes
+        tuple(functions), agreement=worst, notes=tuple(notes)
     )
 
 

@@ -40,21 +40,30 @@ class Decoded(nn.Module):
         return nn.functional.linear(x, (numbers * self.scale[..., None].to(x.dtype)).reshape(COLUMNS, DEPTH))
 
 
-def blocks_of(model: nn.Module, rows: torch.Tensor) -> set[str]:
-    """Compare a lowered model with exact arithmetic, and return the names of its blocks but the last."""
+def has_blocks(model: nn.Module, rows: torch.Tensor) -> bool:
+    """Compare a lowered model with exact arithmetic, and return whether it sums blocks."""
     mod = lowered(model, rows)
     with torch.no_grad():
         exact = model(rows.double()).numpy()
     error = np.abs(run(mod, rows) - exact).max() / np.abs(exact).max()
     assert error < 1e-6
-    script = "".join(func.script() for _, func in prim_funcs(mod))
-    return {name for name in ("matmul_blocks", "matmul_rows") if f'sblock("{name}")' in script}
+    return any('sblock("matmul_blocks")' in func.script() for _, func in prim_funcs(mod))
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize(("zeros", "rows"), [("none", set()), ("one", {"matmul_rows"}), ("each", {"matmul_rows"})])
-def test_a_product_with_blocks_sums_each_block_by_itself(bits: int, zeros: str, rows: set[str]) -> None:
-    assert blocks_of(Decoded(bits, zeros), ROWS) == {"matmul_blocks", *rows}
+@pytest.mark.parametrize("zeros", ["none", "one", "each"])
+def test_a_product_with_blocks_sums_each_block_by_itself(bits: int, zeros: str) -> None:
+    assert has_blocks(Decoded(bits, zeros), ROWS)
+
+
+@pytest.mark.parametrize("zeros", ["one", "each"])
+def test_infinities_and_nan_come_out_as_pytorch_has_them(zeros: str) -> None:
+    model, rows = Decoded(4, zeros), ROWS.clone()
+    rows[0, 5], rows[1, 40], rows[2, 70] = torch.inf, -torch.inf, torch.nan
+    with torch.no_grad():
+        expected = model(rows).numpy()
+    assert np.isinf(expected).any()
+    np.testing.assert_allclose(run(lowered(model, rows), rows), expected, rtol=1e-5)
 
 
 def test_scales_of_a_block_are_stored_as_neighbours() -> None:
@@ -67,8 +76,8 @@ def test_scales_of_a_block_are_stored_as_neighbours() -> None:
 
 @pytest.mark.parametrize("size", [4, DEPTH])
 def test_a_scale_stays_in_the_sum_of_short_blocks_and_of_whole_columns(size: int) -> None:
-    assert blocks_of(Decoded(8, "one", size), ROWS) == set()
+    assert not has_blocks(Decoded(8, "one", size), ROWS)
 
 
 def test_batches_of_rows_are_multiplied_as_rows_are() -> None:
-    assert blocks_of(Decoded(4, "each"), torch.randn(2, 3, DEPTH, generator=DRAWN)) == {"matmul_blocks", "matmul_rows"}
+    assert has_blocks(Decoded(4, "each"), torch.randn(2, 3, DEPTH, generator=DRAWN))

@@ -1,9 +1,11 @@
-"""Products with weights that have a scale for each block of the depth: ``x[i, k] * (q[k, j] - z[b, j]) * s[b, j]``.
+"""Products with weights that have a scale for each block of the depth: ``x[i, k] * q[k, j] * s[b, j]``.
 
-The scale and the zero point of a block are taken out of its sum. An element of the weight then costs its decoding and
-one multiplication with addition. Over the blocks b, and over k in each of them:
+The scale of a block is taken out of its sum. An element of the weight then costs its decoding and one multiplication
+with addition. Over the blocks b, and over k in each of them:
 
-    y[i, j] = sum of s[b, j] * (sum of x[i, k] * q[k, j] - z[b, j] * sum of x[i, k])
+    y[i, j] = sum of s[b, j] * (sum of x[i, k] * q[k, j])
+
+A zero point stays in q: taken out, an infinity in x would be subtracted from itself.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ import tvm
 import tvm_ffi
 from tvm import te, tirx
 from tvm.ir import Var
-
-from loopwright.codegen.graph.rewriting import op_name
 
 _Element = Callable[[Sequence[Any], Any, Any], Any]
 """From the tensors that are stored, a place along the depth and a column, to the element of the weight."""
@@ -49,52 +49,32 @@ class Blocks:
         count, size = tirx.IntImm("int64", self.depth // self.size), self.size
         *outer, columns = (tirx.IntImm("int64", extent) for extent in shape)
         k = tirx.Var("k", "int64")
-        t, u = (te.reduce_axis(_extent(size), name) for name in "tu")
-        b = te.reduce_axis(_extent(self.depth // size), "b")
+        t, b = te.reduce_axis(_extent(size), "t"), te.reduce_axis(_extent(self.depth // size), "b")
 
-        def parts(block: Any, column: Any) -> tuple[Any, Any, Any]:
-            """Return an element within a block, at ``t``, with the zero point and the scale of the block."""
+        def parts(block: Any, column: Any) -> tuple[Any, Any]:
+            """Return an element within a block, at ``t``, and the scale of the block."""
             for inner, scale in _factors(self.element(stored, k, column)):
                 factor = _in_block(scale, k, block, size, self.depth)
-                if factor is None:
-                    continue
-                inner = _with_one_subtraction(inner)
-                zero = _in_block(inner.b, k, block, size, self.depth) if isinstance(inner, tirx.Sub) else None
-                return _at(inner if zero is None else inner.a, k, block, t.var, size, self.depth), zero, factor
+                if factor is not None:
+                    return _at(inner, k, block, t.var, size, self.depth), factor
             raise AssertionError("a weight has the same form wherever it is read")
 
-        has_zeros = parts(tirx.Var("b", "int64"), tirx.Var("j", "int64"))[1] is not None
-        sums = te.compute(
-            (*outer, count), lambda *i: te.sum(rows(*i[:-1], i[-1] * size + u), axis=u), name="matmul_rows"
-        )
         products = te.compute(
             (*outer, count, columns),
             lambda *i: te.sum(rows(*i[:-2], i[-2] * size + t) * parts(i[-2], i[-1])[0], axis=t),
             name="matmul_blocks",
         )
-
-        def element(*i: Any) -> Any:
-            _, zero, scale = parts(b.var, i[-1])
-            found = products(*i[:-1], b, i[-1])
-            return te.sum((found - zero * sums(*i[:-1], b) if has_zeros else found) * scale, axis=b)
-
-        return te.compute((*outer, columns), element, name="matmul")
+        return te.compute(
+            (*outer, columns),
+            lambda *i: te.sum(products(*i[:-1], b, i[-1]) * parts(b.var, i[-1])[1], axis=b),
+            name="matmul",
+        )
 
 
 def _factors(expr: Any) -> list[tuple[Any, Any]]:
     """Return the two factors of an element in both orders, if it is a product of float32."""
     is_product = isinstance(expr, tirx.Mul) and str(expr.ty.dtype) == "float32"
     return [(expr.a, expr.b), (expr.b, expr.a)] if is_product else []
-
-
-def _with_one_subtraction(expr: Any) -> Any:
-    """Return a selection between two differences with the same subtrahend as one difference."""
-    if op_name(expr) != "prim.if_then_else" or not all(isinstance(each, tirx.Sub) for each in expr.args[1:]):
-        return expr
-    condition, first, second = expr.args
-    if not tvm_ffi.structural_equal(first.b, second.b):
-        return expr
-    return tirx.if_then_else(condition, first.a, second.a) - first.b
 
 
 def _divisors(expr: Any, k: Any) -> list[int]:

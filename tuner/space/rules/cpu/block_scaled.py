@@ -134,10 +134,7 @@ class _Parts:
         if len(products) != 1 or len(products[0].spatial) < 3 or products[0].dtype != "float32":
             return None
         totals = [block for block in sums if block.reads(products[0].store.buffer)]
-        if len(totals) != 1 or len(sums) > 3 or len(totals[0].spatial) != len(products[0].spatial) - 1:
-            return None
-        # What else is summed is the rows, for the zero points.
-        if not all(totals[0].reads(block.store.buffer) for block in sums if block not in (products[0], totals[0])):
+        if len(totals) != 1 or len(sums) != 2 or len(totals[0].spatial) != len(products[0].spatial) - 1:
             return None
         [product], [total] = products, totals
         load = next(load for load in product.loads if load.source.same_as(program.weight))
