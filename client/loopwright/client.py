@@ -39,8 +39,9 @@ from loopwright.session.webhooks import Webhooks
 from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_portfolio
 
 if TYPE_CHECKING:
-    from loopwright.applying.lookup import LookedUp
+    from loopwright.applying.lookup import Ask, LookedUp
     from loopwright.decoding.decoder import Decoder
+    from loopwright.packaging.load import PackagedModel
     from loopwright.results.comparison import Comparison
 
 API = "/api/v1"
@@ -389,6 +390,7 @@ class Client:
         params: dict[str, Any] | None = None,
         *,
         verify: bool = True,
+        cache: str | os.PathLike[str] | None = None,
         **options: Unpack[ModelOptions],
     ) -> Any:
         """Build a module with the best schedules.
@@ -410,33 +412,32 @@ class Client:
             target: the target to build for.
             params: values that are bound to ``main`` by name (Relax only). The model's own weights are always bound.
             verify: whether to compare the program with the model.
+            cache: a folder that keeps what was compiled for this machine's CPU, for the next process, which loads it
+                without TVM's compiler while the service knows the same bests, or does not answer. Modules of PyTorch
+                are exported to tell what they are; paths of files are quicker. Only its owner may write to it.
             options: the options of a plain model, as they were submitted.
 
         Returns:
             A ``relax.VMExecutable`` for ``relax.VirtualMachine``, or a ``tvm.runtime.Module`` for a module without
-            Relax; with ``state``, a `StatefulModel`, which is called with the model's inputs.
+            Relax; with ``state``, a `StatefulModel`, which is called with the model's inputs; with ``cache``, a
+            `PackagedModel`, as `loopwright.load` returns it, which is called with them, too.
 
         Raises:
-            UnsupportedModel: the model cannot be turned into a module; the message names the part.
+            UnsupportedModel: the model cannot be turned into a module; the message names the part. Or a ``cache`` is
+                given for another machine's target.
+            ValueError: a ``cache`` is given with ``state``, with many values of an extent, or for a module that has no
+                Relax function ``main`` or an input without a fixed shape.
+            PermissionError: others may write to the ``cache``.
             WrongAnswer: the program does not compute what the model computes.
             TvmUnavailable: TVM is not installed.
         """
         source = as_model(mod, **options)
+        if cache is not None:
+            return self._compile_cached(source, target, params, verify, cache)
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params, verify)
         require_tvm()
-        from loopwright.applying import apply as applying
-        from loopwright.applying.agreement import agreement
-        from loopwright.applying.lookup import look_up
-
-        program = _program(source, source.shape)
-        looked_up = look_up(program, self._ask(target), _tvm_target(target), params)
-        applied, self.last_report = applying.apply(looked_up)
-        built = applying.build(applied, looked_up.target)
-        if verify and not params:
-            found = agreement(program.reference, built, applied, looked_up.target)
-            self.last_report = replace(self.last_report, agreement=found)
-        self.last_report.log()
+        program, built, looked_up = self._built(source, self._ask(target), target, params, verify)
         if source.state is None:
             return built
         from loopwright.stateful import StatefulModel
@@ -788,17 +789,68 @@ class Client:
         self.last_report.log()
         return built
 
+    def _compile_cached(
+        self,
+        source: Model,
+        target: Any,
+        params: dict[str, Any] | None,
+        verify: bool,
+        cache: str | os.PathLike[str],
+    ) -> PackagedModel:
+        if source.state is not None or is_portfolio(source.shapes):
+            raise ValueError(
+                "a cache is for models without state that have one shape; leave out cache, state or shapes"
+            )
+        from loopwright.caching.cache import Built, compiled
+
+        def build(model: Model, ask: Ask) -> Built:
+            require_tvm()
+            _, built, looked_up = self._built(model, ask, target, params, verify)
+            assert self.last_report is not None
+            return Built.of(built, looked_up, self.last_report)
+
+        settings = {"target": as_text(target), "url": self.url, "verify": verify}
+        ask, ask_once = self._ask(target), self._ask(target, is_repeated=False)
+        loaded, report = compiled(source, params, cache, ask, ask_once, build, **settings)
+        if report is not self.last_report:
+            self.last_report = report
+            report.log()
+        return loaded
+
+    def _built(
+        self, source: Model, ask: Ask, target: Any, params: dict[str, Any] | None, verify: bool
+    ) -> tuple[Program, Any, LookedUp]:
+        """Return a model's program, what it compiles to with its bests, and what was looked up; make the report."""
+        from loopwright.applying import apply as applying
+        from loopwright.applying.agreement import agreement
+        from loopwright.applying.lookup import look_up
+
+        program = _program(source, source.shape)
+        looked_up = look_up(program, ask, _tvm_target(target), params)
+        applied, self.last_report = applying.apply(looked_up)
+        built = applying.build(applied, looked_up.target)
+        if verify and not params:
+            found = agreement(program.reference, built, applied, looked_up.target)
+            self.last_report = replace(self.last_report, agreement=found)
+        self.last_report.log()
+        return program, built, looked_up
+
     def _environment(self) -> dict[str, str]:
         """Return the environment with which a `Client` of another process uses the same service and token."""
         return config.environment(self._transport.endpoint)
 
-    def _ask(self, target: Any, device_class: str | None = None) -> Callable[[list[str]], schemas.LookupAnswer]:
-        """Return a function that asks the service for the bests of workload hashes on a target."""
+    def _ask(
+        self, target: Any, device_class: str | None = None, *, is_repeated: bool = True
+    ) -> Callable[[list[str]], schemas.LookupAnswer]:
+        """Return a function that asks the service for the bests of workload hashes on a target.
+
+        Without an answer, it asks again unless ``is_repeated`` is false.
+        """
 
         def ask(hashes: list[str]) -> schemas.LookupAnswer:
             functions = list(hashes)
             wanted = body(schemas.Lookup, functions=functions, target=on_wire(target), device_class=device_class)
-            response = self._transport.request("POST", f"{API}/workloads/lookup", json=wanted, repeatable=True)
+            response = self._transport.request("POST", f"{API}/workloads/lookup", json=wanted, repeatable=is_repeated)
             answer = parse(schemas.LookupAnswer, response)
             self._verify([hit.best for hit in answer.hits])
             return answer

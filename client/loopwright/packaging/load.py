@@ -13,10 +13,33 @@ import ctypes
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
-import tvm_ffi
+
+class _WithoutTorch:
+    """Hides PyTorch from this thread's imports: tvm_ffi would load it, for 0.2 GB and a second, where it is installed.
+
+    A process that has PyTorch already, or that loads it later, can pass its tensors all the same.
+    """
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "torch" and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
+
+
+with _WithoutTorch():
+    import tvm_ffi
 
 CPU, POOLED = 1, 2
 """TVM's numbers of a device and of an allocator."""

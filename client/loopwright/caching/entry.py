@@ -1,0 +1,140 @@
+"""A compiled model in a folder of its own: written by one process at once, and checked whenever it is read."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from loopwright.applying.report import Agreement, Outcome
+from loopwright.packaging.load import PackagedModel, load
+from loopwright.packaging.manifest import NAME
+from loopwright.schemas import LookupAnswer
+
+_UNFINISHED = ".loopwright-"
+"""How the names of folders begin that are being written or removed."""
+_LEFT_OVER_SECONDS = 3600.0
+"""Longer than any model takes to be written."""
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StoredInput(Part):
+    name: str
+    shape: tuple[int, ...]
+
+
+class StoredFunction(Part):
+    """``workload_hash`` is that of its best; None if it has none."""
+
+    name: str
+    outcome: Outcome
+    workload_hash: str | None
+
+
+class Stored(Part):
+    """What is known of a compiled model; its file is one that `loopwright.load` reads.
+
+    ``asked`` are the hashes that the service was asked for, and ``answer`` is what it said.
+    """
+
+    created_at: datetime
+    threads: int
+    inputs: tuple[StoredInput, ...]
+    functions: tuple[StoredFunction, ...]
+    asked: tuple[str, ...]
+    answer: LookupAnswer | None
+    agreement: Agreement | None
+    notes: tuple[str, ...]
+    files: dict[str, str]
+    """SHA-256 of each other file."""
+
+
+class Entry:
+    """The folder of a key within the folder of a cache."""
+
+    def __init__(self, cache: Path, key: str) -> None:
+        """Make the folder of the cache, unless it is there.
+
+        Raises:
+            PermissionError: others may write to it, whose code this process would run.
+        """
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = cache / key
+        for folder in (cache, self._folder):
+            _check_is_own(folder)
+
+    def read(self) -> Stored | None:
+        """Return what is known of the compiled model; None if there is none, or if a file of it is damaged."""
+        try:
+            stored = Stored.model_validate_json((self._folder / NAME).read_bytes())
+            found = {name: _digest(self._folder / name) for name in stored.files}
+        except (OSError, ValueError):
+            return None
+        return stored if found == stored.files else None
+
+    def load(self) -> PackagedModel:
+        """Return the compiled model. Call it after `read` or `write`."""
+        return load(self._folder)
+
+    def write(self, fill: Callable[[Path], Stored]) -> None:
+        """Take a folder's files for the entry's, all at once; ``fill`` writes them, and says what is known of them."""
+        self._remove_leftovers()
+        made = self._folder.with_name(f"{_UNFINISHED}{uuid.uuid4().hex}")
+        made.mkdir(mode=0o700)
+        try:
+            stored = fill(made)
+            names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
+            stored = stored.model_copy(update={"files": {name: _digest(made / name) for name in sorted(names)}})
+            (made / NAME).write_text(stored.model_dump_json(indent=2), encoding="utf-8")
+            self._take(made)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what processes left that were killed while they wrote."""
+        for folder in self._folder.parent.glob(f"{_UNFINISHED}*"):
+            if folder.is_dir() and time.time() - folder.stat().st_mtime > _LEFT_OVER_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _take(self, made: Path) -> None:
+        """Put a folder in the entry's place. What was there goes; if another process was first, its folder stays."""
+        old = self._folder.with_name(f"{_UNFINISHED}{uuid.uuid4().hex}")
+        try:
+            self._folder.rename(old)
+        except FileNotFoundError:
+            pass
+        else:
+            shutil.rmtree(old, ignore_errors=True)
+        try:
+            made.rename(self._folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_is_own(folder: Path) -> None:
+    if not hasattr(os, "getuid") or not folder.exists():
+        return
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(
+            f"others may write to {folder}, and compiled models there would run as this process; give a folder of "
+            f"your own, or take their right away: chmod go-w {folder}"
+        )

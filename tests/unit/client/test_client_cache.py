@@ -1,0 +1,303 @@
+"""A cache of compiled models: what hits, what is compiled again, and what may befall its folders."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from torch import nn
+from tvm import relax
+
+import loopwright
+from loopwright import UnsupportedModel
+from loopwright.applying import apply as applying
+from loopwright.caching.entry import Entry, Stored
+from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.digest import function_digest, normal_form
+from tests.support.programs import MM_RELU
+from tests.unit.client.fake_service import Answer, FakeService, best_json
+from tests.unit.client.known_bests import LLVM, LOOKUP, parallel_matmul, serve, two_layers
+
+X = np.linspace(-1, 1, 64, dtype="float32").reshape(1, 64)
+W1, W2 = (np.random.default_rng(0).standard_normal(shape, dtype="float32") for shape in ((64, 32), (32, 16)))
+EXPECTED = np.maximum(X @ W1, 0) @ W2
+
+
+class Net(nn.Module):
+    def __init__(self, bias: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(16, 4)
+        nn.init.constant_(self.linear.bias, bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.linear(x))
+
+
+def best(number: int) -> dict[str, Any]:
+    """A best of the second layer, by the number of its record."""
+    [func] = [func for var, func in prim_funcs(lowered()) if var.name_hint.startswith("matmul")]
+    workload = normal_form(func)
+    return best_json(function_digest(func), parallel_matmul(workload), target=LLVM, record_id=f"record-{number}")
+
+
+def lowered() -> tvm.IRModule:
+    with tvm.target.Target(LLVM):
+        return relax.get_pipeline("zero")(two_layers())
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def known(service: FakeService) -> None:
+    serve(service, best(1))
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The programs that were built."""
+    built, build = [], applying.build
+
+    def counted(mod: tvm.IRModule, target: Any) -> Any:
+        built.append(mod)
+        return build(mod, target)
+
+    monkeypatch.setattr(applying, "build", counted)
+    return built
+
+
+def compiled(client: loopwright.Client, cache: Path, **options: Any) -> Any:
+    return client.compile(two_layers(), params={"w1": W1, "w2": W2}, cache=cache, **options)
+
+
+def check(program: Any) -> None:
+    np.testing.assert_allclose(program(X), EXPECTED, rtol=1e-4, atol=1e-4)
+
+
+def outcome(client: loopwright.Client) -> tuple[str, str | None]:
+    """What became of the second layer's function, and with which record."""
+    assert client.last_report is not None
+    [found] = [each for each in client.last_report.functions if each.name == "matmul1"]
+    return found.outcome, found.best.record_id if found.best else None
+
+
+@pytest.mark.usefixtures("known")
+def test_a_model_is_built_once(client: loopwright.Client, cache: Path, builds: list[Any]) -> None:
+    first = compiled(client, cache)
+    report = client.last_report
+    second = compiled(client, cache)
+    assert len(builds) == 1
+    assert client.last_report == report
+    assert outcome(client) == ("tuned", "record-1")
+    for program in (first, second):
+        check(program)
+
+
+@pytest.mark.usefixtures("known")
+def test_other_options_versions_and_weights_are_built(
+    client: loopwright.Client, cache: Path, builds: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled(client, cache)
+    compiled(client, cache, exact_math=True)
+    compiled(client, cache, verify=False)
+    compiled(client, cache, target={"kind": "llvm", "num-cores": 1})
+    program = client.compile(two_layers(), params={"w1": W1, "w2": 2 * W2}, cache=cache)
+    np.testing.assert_allclose(program(X), 2 * EXPECTED, rtol=1e-4, atol=1e-4)
+    monkeypatch.setattr("loopwright.caching.keys.VERSION", "0.0.9")
+    compiled(client, cache)
+    assert len(builds) == len(list(cache.iterdir())) == 6
+
+
+def test_modules_of_pytorch_are_told_apart_by_their_weights_and_inputs(
+    service: FakeService, client: loopwright.Client, cache: Path, builds: list[Any]
+) -> None:
+    serve(service)
+    x = torch.linspace(-2, 2, 48).reshape(3, 16)
+    for net, inputs, count in ((Net(0.0), x, 1), (Net(0.0), x, 1), (Net(1.0), x, 2), (Net(1.0), x[:2], 3)):
+        program = client.compile(net.eval(), example_inputs=(inputs,), cache=cache)
+        torch.testing.assert_close(program(inputs), net(inputs).detach())
+        assert len(builds) == count
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
+
+
+def test_a_better_best_is_built(
+    service: FakeService, client: loopwright.Client, cache: Path, builds: list[Any]
+) -> None:
+    for bests, expected in (
+        ([], ("missed", None)),
+        ([best(1)], ("tuned", "record-1")),
+        ([best(2)], ("tuned", "record-2")),
+    ):
+        serve(service, *bests)
+        compiled(client, cache)
+        assert outcome(client) == expected
+    assert len(builds) == 3
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.usefixtures("known")
+def test_without_the_service_the_cache_is_taken(
+    service: FakeService, client: loopwright.Client, cache: Path, builds: list[Any]
+) -> None:
+    compiled(client, cache)
+    service.requests.clear()
+    service.on("POST", LOOKUP, Answer(hang_up=True))
+    check(compiled(client, cache))
+    assert len(service.requests) == 1
+    assert client.last_report is not None
+    assert "taken from the cache of" in client.last_report.notes[-1]
+    assert outcome(client) == ("tuned", "record-1")
+    assert len(builds) == 1
+
+
+@pytest.mark.usefixtures("known")
+def test_a_damaged_entry_is_built_again(client: loopwright.Client, cache: Path, builds: list[Any]) -> None:
+    compiled(client, cache)
+    [entry] = cache.iterdir()
+    content = (entry / "model.so").read_bytes()
+    (entry / "model.so").unlink()  # this process has it in memory
+    (entry / "model.so").write_bytes(content[:-100])
+    check(compiled(client, cache))
+    assert len(builds) == 2
+    assert [each.name for each in cache.iterdir()] == [entry.name]
+
+
+def filled(content: bytes) -> Callable[[Path], Stored]:
+    def fill(folder: Path) -> Stored:
+        for name in ("one", "two"):
+            (folder / name).write_bytes(content)
+        return Stored(
+            created_at=datetime.now(UTC), threads=1, inputs=(), functions=(), asked=(), answer=None, agreement=None,
+            notes=(content.decode(),), files={},
+        )  # fmt: skip
+
+    return fill
+
+
+@pytest.mark.parametrize("name", ["one", "two", "manifest.json"])
+@pytest.mark.parametrize("damage", ["truncated", "changed", "emptied", "gone"])
+def test_damage_is_seen(cache: Path, name: str, damage: str) -> None:
+    entry = Entry(cache, "key")
+    assert entry.read() is None
+    entry.write(filled(bytes(1000)))
+    assert entry.read() is not None
+    path = cache / "key" / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes({"truncated": content[:-1], "changed": b"{" + content[1:-1] + b"\1", "emptied": b""}[damage])
+    assert entry.read() is None
+    entry.write(filled(b"new"))
+    stored = entry.read()
+    assert stored is not None
+    assert stored.notes == ("new",)
+
+
+def test_writers_at_once_leave_one_whole_entry(cache: Path) -> None:
+    entries = [Entry(cache, "key") for _ in range(4)]
+    contents = {str(number) * 100_000 for number in range(4)}
+
+    def write(number: int) -> None:
+        for _ in range(25):
+            entries[number].write(filled((str(number) * 100_000).encode()))
+            stored = entries[number].read()
+            assert stored is None or stored.notes[0] in contents
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    stored = Entry(cache, "key").read()
+    assert stored is not None
+    assert {(cache / "key" / name).read_text() for name in ("one", "two")} == {stored.notes[0]}
+    assert [each.name for each in cache.iterdir()] == ["key"]
+
+
+@pytest.mark.usefixtures("known")
+def test_the_next_process_needs_neither_the_compiler_nor_pytorch(
+    service: FakeService, client: loopwright.Client, cache: Path, tmp_path: Path
+) -> None:
+    path, x = tmp_path / "model.pt2", torch.linspace(-2, 2, 48).reshape(3, 16)
+    torch.export.save(torch.export.export(Net(0.5).eval(), (x,)), path)
+    client.compile(path, cache=cache)
+    np.save(tmp_path / "x.npy", x.numpy())
+    script = f"""
+import sys
+import numpy as np
+import loopwright
+model = loopwright.Client({service.url!r}, "secret").compile({str(path)!r}, cache={str(cache)!r})
+np.save({str(tmp_path / "y.npy")!r}, model(np.load({str(tmp_path / "x.npy")!r})))
+print([name for name in ("torch", "tvm") if name in sys.modules], "libtvm_compiler" in open("/proc/self/maps").read())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[] False\n", done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), Net(0.5)(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("known")
+def test_onnx_files_are_told_apart_with_the_tensors_beside_them(
+    client: loopwright.Client, cache: Path, tmp_path: Path, builds: list[Any]
+) -> None:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    def write(value: float) -> Path:
+        weight = numpy_helper.from_array(np.full((64, 64), value, "float32"), "w")
+        node = helper.make_node("MatMul", ["x", "w"], ["y"])
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 64]) for name in "xy")
+        graph = helper.make_graph([node], "g", [x], [y], [weight])
+        path = tmp_path / "model.onnx"
+        (tmp_path / "weights.bin").unlink(missing_ok=True)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+        return path
+
+    for value, builds_so_far in ((1.0, 1), (1.0, 1), (2.0, 2)):
+        program = client.compile(write(value), cache=cache)
+        assert program(np.ones((1, 64), "float32"))[0, 0] == 64 * value
+        assert len(builds) == builds_so_far
+
+
+@pytest.mark.usefixtures("known")
+def test_a_folder_that_others_may_write_to_is_refused(client: loopwright.Client, cache: Path) -> None:
+    compiled(client, cache)
+    [entry] = cache.iterdir()
+    for folder in (cache, entry):
+        os.chmod(folder, 0o777)
+        with pytest.raises(PermissionError, match=rf"chmod go-w {folder}"):
+            compiled(client, cache)
+        os.chmod(folder, 0o700)
+
+
+@pytest.mark.usefixtures("known")
+def test_what_killed_writers_left_goes_and_nothing_else(client: loopwright.Client, cache: Path) -> None:
+    for name in (".loopwright-old", ".loopwright-new", ".git"):
+        (cache / name).mkdir(parents=True)
+        if name != ".loopwright-new":
+            os.utime(cache / name, (0, 0))
+    os.chmod(cache, 0o700)
+    compiled(client, cache)
+    assert {each.name for each in cache.iterdir() if each.name.startswith(".")} == {".loopwright-new", ".git"}
+
+
+def test_what_no_cache_can_hold_is_refused(service: FakeService, client: loopwright.Client, cache: Path) -> None:
+    serve(service)
+    with pytest.raises(ValueError, match="models without state"):
+        client.compile(Net(0.0), example_inputs=(torch.ones(1, 16),), state="functional", cache=cache)
+    with pytest.raises(ValueError, match="no Relax function main"):
+        client.compile(MM_RELU, cache=cache)
+    with pytest.raises(UnsupportedModel, match="this machine's CPU"):
+        client.compile(two_layers(), {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "num-cores": 2}, cache=cache)
+    assert list(cache.iterdir()) == []
