@@ -87,6 +87,9 @@ class Client:
         """The URL of the service."""
         return self._transport.endpoint.url
 
+    def __repr__(self) -> str:
+        return f"<Client of {self.url}>"
+
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
@@ -239,14 +242,24 @@ class Client:
         """
         return Job(self._transport, self._transport.get(schemas.Job, f"{API}/jobs/{quote(job_id, safe='')}"))
 
-    def jobs(self, owner: str | None = None, group: str | None = None) -> Iterator[Job]:
+    def jobs(
+        self,
+        owner: str | None = None,
+        group: str | None = None,
+        *,
+        name: str | None = None,
+        states: Sequence[schemas.JobState] = (),
+    ) -> Iterator[Job]:
         """Yield jobs, the newest first, or the jobs of one group in the order of its targets.
 
         Args:
             owner: only jobs of this user.
             group: only jobs of this group.
+            name: only jobs of this name.
+            states: only jobs in one of these states.
         """
-        for info in self._transport.pages(schemas.Job, f"{API}/jobs", owner=owner, group=group, page_size=PAGE_SIZE):
+        wanted = {"owner": owner, "group": group, "name": name, "state": list(states) or None}
+        for info in self._transport.pages(schemas.Job, f"{API}/jobs", **wanted, page_size=PAGE_SIZE):
             yield Job(self._transport, info)
 
     def job_group(self, group_id: str) -> JobGroup:

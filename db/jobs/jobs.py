@@ -112,9 +112,10 @@ class Jobs:
             raise NotFound("job", job_id)
         return job_view(row)
 
-    def newest_named(self, name: str, state: JobState) -> JobView | None:
-        """Return the newest job of that name in that state, if any."""
-        wanted = select(Job).where(Job.name == name, Job.state == state).order_by(Job.created_at.desc(), Job.id.desc())
+    def newest_named(self, name: str, state: JobState, user_name: str) -> JobView | None:
+        """Return a user's newest job of that name in that state, if any."""
+        wanted = select(Job).where(Job.name == name, Job.state == state, Job.user_name == user_name)
+        wanted = wanted.order_by(Job.created_at.desc(), Job.id.desc())
         with self._sessions.read() as session:
             row = session.scalar(wanted.limit(1))
         return None if row is None else job_view(row)
@@ -135,16 +136,19 @@ class Jobs:
         states: Collection[JobState] = (),
         user_name: str | None = None,
         group_id: str | None = None,
+        name: str | None = None,
     ) -> Page[JobView]:
-        """Return jobs, the newest first: those in one of `states`, and of one user, if given. Raise `InvalidPage`.
+        """Return jobs, the newest first: those in one of `states`, of one user, and of one name, if given.
 
-        Those of one group come in the order of its targets.
+        Those of one group come in the order of its targets. Raise `InvalidPage`.
         """
         wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
         if user_name is not None:
             wanted = wanted.where(Job.user_name == user_name)
         if group_id is not None:
             wanted = wanted.where(Job.group_id == group_id)
+        if name is not None:
+            wanted = wanted.where(Job.name == name)
         order = _NEWEST if group_id is None else _OF_GROUP
         with self._sessions.read() as session:
             return order.page(session, wanted, job_view, page_size, page_token)

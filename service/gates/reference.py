@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from db.errors import NotFound
 from loopwright import schemas
 from loopwright.codegen.kinds import JobState
 from service.context import Context
+from service.identity.visitor import Visitor
 from service.problems import ProblemError
-from tuner.types import DeviceClass
+from tuner.types import DeviceClass, Workload
 
 
-def resolve(ctx: Context, gate: schemas.Gate, device_class: DeviceClass) -> schemas.GateState:
-    """Return a gate with its reference. Raise ProblemError if there is no such reference on this device class."""
+def resolve(
+    ctx: Context, visitor: Visitor, gate: schemas.Gate, device_class: DeviceClass, workloads: Sequence[Workload]
+) -> schemas.GateState:
+    """Return a gate with its reference, for a model with these workloads.
+
+    Raise ProblemError if the visitor has no such reference on this device class, or if it is one of another model.
+    """
     if isinstance(gate.against, str):
-        against, reference = _of_job(ctx, gate.against)
+        against, reference = _of_job(ctx, gate.against, visitor.user)
     else:
         against, reference = "functions", gate.against
     for function in reference:
         _check(ctx, function, device_class)
+    known = {workload.hash for workload in workloads} | {workload.name for workload in workloads}
+    if not any(function.workload_hash in known or function.name in known for function in reference):
+        source = "The reference" if against == "functions" else f"The reference, job {against},"
+        raise ProblemError(
+            422,
+            "no-reference",
+            f"{source} has no function in common with this model, not even by name: it is one of another model. Give "
+            "a reference of this model, or record a new one.",
+        )
     return schemas.GateState(against=against, reference=reference, max_slowdown=gate.max_slowdown, result=None)
 
 
-def _of_job(ctx: Context, name: str) -> tuple[str, list[schemas.ReferenceFunction]]:
+def _of_job(ctx: Context, name: str, user: str) -> tuple[str, list[schemas.ReferenceFunction]]:
     try:
         job = ctx.database.jobs.get(name)
     except NotFound:
-        found = ctx.database.jobs.newest_named(name, JobState.SUCCEEDED)
+        found = ctx.database.jobs.newest_named(name, JobState.SUCCEEDED, user)
         if found is None:
             raise ProblemError(
                 422,
                 "no-reference",
-                f"{name!r} is neither the id of a job nor the name of a job that succeeded. Give one of these.",
+                f"{name!r} is neither the id of a job, nor the name of a job of {user} that succeeded. Give one.",
             ) from None
         job = found
     if job.state is not JobState.SUCCEEDED:

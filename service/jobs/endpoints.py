@@ -93,9 +93,11 @@ def list_jobs(
     state: Annotated[list[schemas.JobState] | None, Query(description="Only jobs in this state; repeat")] = None,
     owner: Annotated[str | None, Query(description="Only jobs of this user")] = None,
     group: Annotated[str | None, Query(description="Only jobs of this group, in the order of its targets")] = None,
+    name: Annotated[str | None, Query(description="Only jobs of this name")] = None,
 ) -> schemas.Page[schemas.Job]:
     """List jobs, the newest first."""
-    page = ctx.database.jobs.page(paging.size, paging.token, [JobState(each) for each in state or ()], owner, group)
+    states = [JobState(each) for each in state or ()]
+    page = ctx.database.jobs.page(paging.size, paging.token, states, owner, group, name)
     return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
 
 

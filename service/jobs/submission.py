@@ -54,7 +54,8 @@ def _job(
 ) -> tuple[NewJob, Sequence[TaskSpec]]:
     """Return the job for one target, with its tasks. Raise ProblemError."""
     parsed = _parse(ctx, request, device_class)
-    gate = None if request.gate is None else reference.resolve(ctx, request.gate, device_class)
+    workloads = [task.workload for task in parsed.tasks]
+    gate = None if request.gate is None else reference.resolve(ctx, visitor, request.gate, device_class, workloads)
     suggested = _suggested(ctx, request, device_class, parsed)
     limits = Budget(**dict(request.budget))
     job = NewJob(
@@ -189,7 +190,10 @@ def _parse(ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass) 
 
 
 def _name(tasks: Sequence[TaskSpec]) -> str:
-    names = [task.workload.name for task in tasks]
+    # Functions called main would all give the same name, which says nothing.
+    names = [
+        f"function {task.workload.hash[:8]}" if task.workload.name == "main" else task.workload.name for task in tasks
+    ]
     if not names:
         return "nothing to tune"
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

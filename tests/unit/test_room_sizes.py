@@ -19,14 +19,14 @@ CEILINGS = {
     # what data decides. Models with a state. Signed certificates and verdicts, which the client verifies, also of
     # exports. The proof of what is built, and checks before TVM reads a graph. Quantised models: their operators,
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders. A cache.
-    "client": 29_220,
+    "client": 29_330,
     # Exact products and convolutions of bytes, and products with scaled blocks.
     "tuner": 10_900,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     "workers": 8_500,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     "db": 8_050,
-    "service": 9_050,
+    "service": 9_065,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -36,7 +36,7 @@ CEILINGS = {
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache.
-    "tests": 51_890,
+    "tests": 51_940,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -10,7 +10,7 @@ import typer
 
 from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line, print_table
-from loopwright.errors import CheckFailed
+from loopwright.errors import CheckFailed, InvalidRequest
 from loopwright.jobs.check_result import CheckResult, write_reference
 from loopwright.jobs.submit_options import SubmitOptions
 from loopwright.results.tables import GATE
@@ -58,7 +58,8 @@ def check(
 ) -> None:
     """Tune a model and race it with a reference; exit status 1 if it became slower or could not be compared.
 
-    Without --against, the model is tuned and recorded only.
+    A reference that is none of this model is an error, with exit status 2. Without --against, the model is tuned and
+    recorded only.
     """
     if against is None and record is None:
         raise typer.BadParameter("give --against, or --record, or both", param_hint="--against")
@@ -78,6 +79,11 @@ def check(
     except CheckFailed as error:
         print_line(f"loopwright: {error}", error=True)
         raise typer.Exit(1) from None
+    except InvalidRequest as error:
+        if not error.problem.type.endswith(":no-reference"):
+            raise
+        print_line(f"loopwright: {error.detail}", error=True)
+        raise typer.Exit(2) from None
     if found is not None:
         _tell(found, junit, summary, as_json)
     elif as_json:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from loopwright import schemas
 from loopwright.cli.options import (
     ExactMath,
     JobId,
@@ -31,6 +33,7 @@ from loopwright.cli.options import (
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
 from loopwright.client import Client
+from loopwright.errors import NotFound
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import SubmitOptions
@@ -113,12 +116,16 @@ def list_(
     context: typer.Context,
     owner: Annotated[str | None, typer.Option(help="Only jobs of this user.")] = None,
     group: Annotated[str | None, typer.Option(help="Only the jobs of this group of targets.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only jobs of this name.")] = None,
+    state: Annotated[
+        list[schemas.JobState] | None, typer.Option(help="Only jobs in this state; repeat for more.")
+    ] = None,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
     """List jobs, the newest first."""
     with connect(context) as client:
-        infos = [job.info for job in itertools.islice(client.jobs(owner, group), limit)]
+        infos = [job.info for job in itertools.islice(client.jobs(owner, group, name=name, states=state or ()), limit)]
     if as_json:
         print_json(infos)
     else:
@@ -136,7 +143,19 @@ def show(
 ) -> None:
     """Show a job and its tasks, sorted by their share of the model's time."""
     with connect(context) as client:
-        _show(client.job(job_id), as_json, all_tasks)
+        _show(_job(client, job_id), as_json, all_tasks)
+
+
+@app.command("open")
+def open_(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
+    """Print the address of a job's page in the dashboard, and open it in the browser if there is one."""
+    with connect(context) as client:
+        job = _job(client, job_id)
+    if as_json:
+        print_json({"url": job.url})
+    else:
+        print_line(job.url)
+        typer.launch(job.url)
 
 
 @app.command()
@@ -148,14 +167,17 @@ def wait(
 ) -> None:
     """Wait until a job is finished, with progress bars; exit status 1 if it did not succeed."""
     with connect(context) as client:
-        _follow(client.job(job_id), timeout, as_json)
+        _follow(_job(client, job_id), timeout, as_json)
 
 
 @app.command()
 def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
     """Cancel a job; its measurements are kept."""
     with connect(context) as client:
-        _show(client.job(job_id).cancel(), as_json)
+        job = _job(client, job_id)
+        if job.finished:
+            print_line(f"job {job.id} had ended before; its state is {job.state}", error=True)
+        _show(job.cancel(), as_json)
 
 
 @app.command()
@@ -185,7 +207,7 @@ def resubmit(
         "until": until,
     }
     with connect(context) as client:
-        job = client.job(job_id).resubmit(
+        job = _job(client, job_id).resubmit(
             seed=seed, force=force, **{key: each for key, each in limits.items() if each is not None}
         )
         if wait:
@@ -205,13 +227,38 @@ def events(
 ) -> None:
     """Print the events of a job, as they happen, until it is finished; with --json, one object per line."""
     with connect(context) as client:
-        job = client.job(job_id)
+        job = _job(client, job_id)
         names = {task.workload_hash: task.name for task in job.tasks}
         for event in job.events(after):
             if as_json:
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
             else:
                 show_event(event, names)
+
+
+def _job(client: Client, text: str) -> Job:
+    """Return the job of an id, or the newest of a name. Raises NotFound."""
+    try:
+        return client.job(text)
+    except NotFound:
+        found = next(client.jobs(name=text), None)
+        if found is None:
+            raise
+        return found
+
+
+@contextmanager
+def _waiting(*jobs: Job, is_told: bool) -> Iterator[None]:
+    """Say which jobs are waited for, and, when the user stops the command, that they go on; on standard error."""
+    for job in jobs if is_told else ():
+        print_line(f"job {job.id}: {job.url}", error=True)
+    try:
+        yield
+    except KeyboardInterrupt:
+        for job in jobs:
+            commands = f"'loopwright job wait {job.id}' follows it, 'loopwright job cancel {job.id}' ends it"
+            print_line(f"job {job.id} goes on; {commands}", error=True)
+        raise typer.Exit(130) from None
 
 
 def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> None:
@@ -228,7 +275,8 @@ def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> Non
 
 def _follow_group(group: JobGroup, wait: bool, as_json: bool) -> None:
     if wait:
-        group.wait(progress=not as_json)
+        with _waiting(*group.jobs, is_told=not as_json):
+            group.wait(progress=not as_json)
     if as_json:
         print_json(group.info)
     else:
@@ -238,7 +286,8 @@ def _follow_group(group: JobGroup, wait: bool, as_json: bool) -> None:
 
 
 def _follow(job: Job, timeout: float | None, as_json: bool) -> None:
-    job.wait(progress=not as_json, timeout=timeout)
+    with _waiting(job, is_told=not as_json):
+        job.wait(progress=not as_json, timeout=timeout)
     _show(job, as_json)
     if job.state != "succeeded":
         raise typer.Exit(1)

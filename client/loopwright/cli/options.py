@@ -48,7 +48,9 @@ ModelFile = Annotated[
     ),
 ]
 ScopeOption = Annotated[schemas.Scope, typer.Option(help="The widest right of the token: read, submit or admin.")]
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.", show_default=False)]
+JobId = Annotated[
+    str, typer.Argument(metavar="JOB", help="Id of the job, or its name: the newest of this name.", show_default=False)
+]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 Until = Annotated[
     schemas.Until | None,

@@ -283,7 +283,7 @@ def show_tokens(tokens: Sequence[schemas.Token]) -> None:
 def _end_of(token: schemas.Token) -> str:
     if token.revoked_at is not None:
         return f"revoked {_minute(token.revoked_at)}"
-    return _minute(token.expires_at, "revoked by hand")
+    return _minute(token.expires_at, "no expiry")
 
 
 def _minute(time: datetime | None, otherwise: str = "never") -> str:

@@ -71,6 +71,11 @@ class Job:
         return self.info.name
 
     @property
+    def url(self) -> str:
+        """The address of its page in the dashboard."""
+        return f"{self._transport.endpoint.url.rstrip('/')}/jobs/{self.id}"
+
+    @property
     def state(self) -> schemas.JobState:
         """``queued``, ``running``, ``succeeded``, ``partly``, ``failed`` or ``cancelled``, as of the last look."""
         return self.info.state
@@ -141,9 +146,13 @@ class Job:
         )
         return Job(self._transport, parse(schemas.Job, answer))
 
-    def trials(self) -> Iterator[schemas.Trial]:
-        """Yield the job's trials, by task and number; number 0 of each task is the baseline."""
-        return self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
+    def trials(self) -> tables.Listing[schemas.Trial]:
+        """Return the job's trials, by task and number; number 0 of each task is the baseline.
+
+        They are fetched as they are read; ``to_pandas()`` makes a frame of them.
+        """
+        pages = self._transport.pages(schemas.Trial, self._path("/trials"), page_size=200)
+        return tables.Listing(pages, tables.TRIALS)
 
     def comparison(self) -> Comparison | None:
         """Return the stored comparison of the model with other engines (`Client.compare`), or None."""

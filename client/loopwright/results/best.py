@@ -8,6 +8,7 @@ from rich.table import Table
 
 from loopwright import schemas
 from loopwright.results.tables import BESTS, to_pandas
+from loopwright.results.units import latency
 
 
 class Best(schemas.Best):
@@ -17,6 +18,10 @@ class Best(schemas.Best):
     def of(cls, best: schemas.Best) -> Best:
         """Return what the service answered as what users hold."""
         return cls.model_construct(**dict(best))
+
+    def __repr__(self) -> str:
+        program = "the unscheduled program" if self.is_baseline else f"record {self.record_id}"
+        return f"<Best of {self.name} {self.workload_hash[:8]}: {latency(self.best_us)}, {program}>"
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` of one row, with the columns of `Client.bests` (needs pandas)."""

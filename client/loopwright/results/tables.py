@@ -232,6 +232,19 @@ def _recheck(best: schemas.Recheck) -> Row:
     )
 
 
+def _trial(trial: schemas.Trial) -> Row:
+    failure = "" if trial.failure_kind is None else f": {trial.failure_kind}"
+    return (
+        trial.workload_hash[:8],
+        str(trial.number),
+        f"{trial.state}{failure}",
+        trial.origin,
+        "-" if trial.predicted is None else f"{trial.predicted:.3g}",
+        latency(trial.median_us),
+        trial.worker or "-",
+    )
+
+
 def _range(found: schemas.Range | None) -> str:
     if found is None:
         return "-"
@@ -319,6 +332,18 @@ RECHECKS = Layout(
         Column("why", folds=True),
     ),
     _recheck,
+)
+TRIALS = Layout(
+    (
+        Column("workload"),
+        Column("number", is_number=True),
+        Column("state"),
+        Column("origin"),
+        Column("predicted", is_number=True),
+        Column("median", is_number=True),
+        Column("worker", folds=True),
+    ),
+    _trial,
 )
 RECORDS = Layout(
     (

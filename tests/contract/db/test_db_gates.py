@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from db.access.views import Quota
+from db.states import Scope
 from db.views import GateView
 from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
@@ -30,10 +32,13 @@ def test_a_job_without_a_gate_has_none(world: World) -> None:
 
 
 def test_the_newest_job_of_a_name_is_found(world: World) -> None:
-    world.measured(0.5, hash="w-1", name="main")
-    world.measured(0.5, hash="w-2", name="main")
-    world.job("w-3", name="main")
-    found = world.db.jobs.newest_named("main", JobState.SUCCEEDED)
+    for user in ("ada", "ben"):
+        world.db.users.create(user, Scope.SUBMIT, Quota())
+    world.measured(0.5, hash="w-1", name="main", user_name="ada")
+    world.measured(0.5, hash="w-2", name="main", user_name="ada")
+    world.measured(0.5, hash="w-4", name="main", user_name="ben")
+    world.job("w-3", name="main", user_name="ada")
+    found = world.db.jobs.newest_named("main", JobState.SUCCEEDED, "ada")
     assert found is not None
     assert [task.workload_hash for task in world.db.tasks.of_job(found.id)] == ["w-2"]
-    assert world.db.jobs.newest_named("other", JobState.SUCCEEDED) is None
+    assert world.db.jobs.newest_named("other", JobState.SUCCEEDED, "ada") is None

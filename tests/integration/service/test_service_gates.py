@@ -71,3 +71,26 @@ def test_what_cannot_race_is_refused_and_nothing_is_stored(api: Api, certified: 
         problem = api.submit(product(8), 422, gate=gate)
         assert (problem["type"], token in problem["detail"]) == (f"urn:loopwright:{kind}", True), problem
     assert api.get("/jobs")["items"] == before
+
+
+def test_a_reference_of_another_model_is_refused(api: Api, certified: dict[str, Any]) -> None:
+    other = product(8).replace("def main", "def other")
+    problem = api.submit(other, 422, gate={"against": certified["id"]})
+    assert problem["type"] == "urn:loopwright:no-reference"
+    assert f"job {certified['id']}, has no function in common with this model" in problem["detail"]
+
+
+def test_the_name_of_a_reference_is_that_of_a_job_of_ones_own(api: Api, certified: dict[str, Any]) -> None:
+    other = sign_up(api, "namesake")
+    problem = other.submit(product(8), 422, gate={"against": certified["name"]})
+    assert "nor the name of a job of namesake that succeeded" in problem["detail"]
+    assert other.submit(product(8), 202, gate={"against": certified["id"]})["state"] == "queued"
+
+
+def test_no_job_is_called_main_unless_asked(api: Api) -> None:
+    made = api.submit(product(9))
+    assert made["name"] == f"function {made['tasks'][0]['workload_hash'][:8]}"
+    assert api.submit(product(9), name="main")["name"] == "main"
+    named = api.get("/jobs", name=made["name"])["items"]
+    assert made["id"] in [each["id"] for each in named]
+    assert {each["name"] for each in named} == {made["name"]}

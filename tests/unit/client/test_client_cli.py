@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import loopwright
 from loopwright import frontends
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
 from loopwright.session import config
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command, Done
-from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, page, problem
+from tests.unit.client.fake_service import Answer, FakeService, Request, best_json, job_json, page, problem
 from tests.unit.client.known_bests import scheduled, serve
 
 HASH = "a" * 32
@@ -86,6 +88,54 @@ def test_the_exit_status_is_the_jobs(service: FakeService, run: Command, program
     assert done.err == ""
 
 
+def test_who_waits_is_told_of_the_job_and_that_it_goes_on(
+    service: FakeService, run: Command, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    seen = []
+
+    def interrupted(job: loopwright.Job, **_: object) -> None:
+        seen.append(job.id)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loopwright.Job, "wait", interrupted)
+    done = run("job", "submit", program, "--wait")
+    assert (done.status, done.out, seen) == (130, "", ["job-1"])
+    address, advice = done.err.splitlines()[-2:]
+    assert address == f"job job-1: {service.url}/jobs/job-1"
+    assert advice.startswith("job job-1 goes on; 'loopwright job wait job-1' follows it, ")
+    assert "job job-1 goes on" in run("job", "submit", program, "--wait", "--json").err
+
+
+def test_jobs_are_found_by_name(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs", lambda request: Answer(page(*by_name(request))))
+    assert json.loads(run("job", "show", "resnet", "--json").out)["id"] == "job-7"
+    assert service.requests[-1].query["name"] == "resnet"
+    lost = run("job", "show", "nobody")
+    assert (lost.status, "/api/v1/jobs/nobody" in lost.err) == (3, True)
+
+
+def by_name(request: Request) -> list[dict[str, Any]]:
+    return [job_json(id="job-7", name="resnet")] if request.query["name"] == "resnet" else []
+
+
+def test_a_list_is_of_states_and_names(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs", page(job_json(id="a")))
+    assert run("job", "list", "--state", "queued", "--state", "failed", "--name", "n").status == 0
+    assert service.requests[-1].query == {"state": "failed", "name": "n", "page_size": "200"}
+    assert run("job", "list", "--state", "odd").status == 2
+
+
+def test_the_page_of_a_job_is_opened(service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", job_json("running"))
+    opened: list[str] = []
+    monkeypatch.setattr("typer.launch", opened.append)
+    address = f"{service.url}/jobs/job-1"
+    assert run("job", "open", "job-1").out == f"{address}\n"
+    assert json.loads(run("job", "open", "job-1", "--json").out) == {"url": address}
+    assert opened == [address]
+
+
 def test_lists_stop_at_the_limit(service: FakeService, run: Command) -> None:
     service.on("GET", "/api/v1/jobs", page(job_json(id="a"), job_json(id="b"), token="more"))
     listed = json.loads(run("job", "list", "--limit", "2", "--json").out)
@@ -105,7 +155,10 @@ def test_events_are_printed_line_by_line(service: FakeService, run: Command) -> 
 def test_cancel(service: FakeService, run: Command) -> None:
     service.on("GET", "/api/v1/jobs/job-1", job_json("running"))
     service.on("POST", "/api/v1/jobs/job-1/cancel", Answer(job_json("cancelled"), 202))
-    assert json.loads(run("job", "cancel", "job-1", "--json").out)["state"] == "cancelled"
+    done = run("job", "cancel", "job-1", "--json")
+    assert (json.loads(done.out)["state"], done.err) == ("cancelled", "")
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
+    assert run("job", "cancel", "job-1").err == "job job-1 had ended before; its state is succeeded\n"
 
 
 ME = {"user": "ada", "kind": "token", "scope": "read", "rights": ["read"], "expires_at": None}

@@ -88,6 +88,7 @@ def test_a_refusal_and_a_service_that_is_not_there_have_status_3(
     service: FakeService, run: Command, golden: Golden
 ) -> None:
     texts = []
+    service.on("GET", "/api/v1/jobs", page())
     for status in (401, 404, 422, 500):
         service.on("GET", "/api/v1/jobs/job-1", problem(status, "No", "because"))
         done = run("job", "show", "job-1")

@@ -33,7 +33,7 @@ const columns: Columns<Token> = [
     id: "expires",
     header: "Valid until",
     cell: ({ row: { original: token } }) =>
-      token.expires_at ? formatAbsolute(new Date(token.expires_at)) : "revoked",
+      token.expires_at ? formatAbsolute(new Date(token.expires_at)) : "no expiry",
   },
   {
     id: "revoke",
