@@ -58,7 +58,7 @@ def main(client: loopwright.Client, trials: int = 32) -> None:
     assert job.state == "succeeded", job.error
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "mm_relu.so"
-        client.compile(TVMSCRIPT).export_library(str(library))
+        loopwright.export_library(client.compile(TVMSCRIPT), library)
         threads = _certified_threads(client)
         runtime = _tvm_libraries() / "libtvm_runtime.so"
         subprocess.run([sys.executable, "-c", FUNCTION, library, runtime, threads], check=True)
@@ -68,7 +68,7 @@ def main(client: loopwright.Client, trials: int = 32) -> None:
         job = client.submit(model, example_inputs=(x,), max_trials=trials, name="a layer").wait()
         assert job.state == "succeeded", job.error
         library = Path(folder) / "layer.so"
-        client.compile(model, example_inputs=(x,)).export_library(str(library))  # its weights are in it
+        loopwright.export_library(client.compile(model, example_inputs=(x,)), library)  # its weights are in it
         with torch.no_grad():
             torch.save((x, model(x)), Path(folder) / "layer.pt")
         threads = _certified_threads(client)

@@ -9,6 +9,7 @@ from typing import Any
 from loopwright.codegen.program import linking
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
+from loopwright.packaging.load import quiet
 
 
 def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto") -> None:
@@ -27,7 +28,8 @@ def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto
     """
     found = None if isinstance(target, str) and target.strip() == "auto" else target_from(target)
     if found is None or found.kind.name != "llvm" or not linking.is_foreign(found):
-        built.export_library(os.fspath(path))
+        with quiet():
+            built.export_library(os.fspath(path))
         return
     program = linking.linker(found)
     if program is None:
@@ -38,4 +40,5 @@ def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto
     def link(output: str, objects: Sequence[str]) -> None:
         linking.link(program, objects, output)
 
-    built.export_library(os.fspath(path), fcompile=link)
+    with quiet():
+        built.export_library(os.fspath(path), fcompile=link)

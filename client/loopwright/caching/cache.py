@@ -97,8 +97,10 @@ def compiled(
     recorded = _Recorded(ask)
     built = build(source, recorded)
 
+    from loopwright.applying.exporting import export_library
+
     def fill(folder: Path) -> Stored:
-        built.executable.export_library(str(folder / "model.so"))
+        export_library(built.executable, folder / "model.so")
         _copy_runtime(folder / "lib")
         return _stored(built, recorded)
 

@@ -9,11 +9,14 @@ The folder holds TVM's runtime, which has no compiler.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +60,9 @@ class PackagedModel:
     def __init__(self, folder: Path) -> None:
         self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         load_runtime(folder, self.manifest["threads"])
-        self._executable = tvm_ffi.load_module(str(folder / "model.so"))
-        machine = self._executable["vm_load_executable"]()
+        with quiet():
+            self._executable = tvm_ffi.load_module(str(folder / "model.so"))
+            machine = self._executable["vm_load_executable"]()
         machine["vm_initialization"](CPU, 0, POOLED)
         self._machine, self.run = machine, machine["main"]
         self._inputs = [(each["name"], tuple(each["shape"])) for each in self.manifest["inputs"]]
@@ -83,7 +87,7 @@ def load(folder: str | Path = Path(__file__).parent) -> PackagedModel:
     Raises:
         FileNotFoundError: there is none.
     """
-    return PackagedModel(Path(folder))
+    return PackagedModel(Path(folder).absolute())
 
 
 def load_runtime(folder: Path, threads: int) -> None:
@@ -97,6 +101,28 @@ def load_runtime(folder: Path, threads: int) -> None:
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     if "tvm" not in sys.modules and tvm_ffi.get_global_func("runtime.NumThreads", allow_missing=True) is None:
         ctypes.CDLL(str(folder / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
+
+
+_ALONE = threading.Lock()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep out of standard error the line that TVM writes there for each scope of memory that it saves or loads."""
+    with _ALONE, tempfile.TemporaryFile() as written:
+        try:
+            stderr = os.dup(2)
+        except OSError:  # there is no standard error
+            yield
+            return
+        os.dup2(written.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            written.seek(0)
+            os.write(2, b"".join(line for line in written if b"Warning: Scope " not in line))
 
 
 def as_tensor(value: Any) -> Any:

@@ -16,6 +16,7 @@ import tvm
 from tvm import relax
 
 from loopwright.applying import apply as applying
+from loopwright.applying.exporting import export_library
 from loopwright.applying.lookup import LookedUp
 from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.functions import prim_funcs, relax_funcs, write_only
@@ -68,7 +69,7 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty; give a folder of its own for the package")
-    applying.build(applied, model.target).export_library(str(folder / "model.so"))
+    export_library(applying.build(applied, model.target), folder / "model.so")
     functions = _with_checks(folder, model, report)
     inputs = tuple(
         TensorSpec(name=str(param.name), shape=tuple(map(int, param.ty.shape)), dtype=str(param.ty.dtype))

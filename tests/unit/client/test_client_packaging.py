@@ -312,3 +312,15 @@ def test_a_model_of_which_nothing_is_known_is_packaged(
     found = loopwright.verify(tmp_path / "out", rounds=1)
     assert found.holds
     assert {each.state for each in found.functions} == {"not checked"}
+
+
+def test_loading_and_writing_say_nothing_and_keep_what_others_say(package: Path, tmp_path: Path) -> None:
+    script = """
+import os
+from loopwright.packaging.load import load, quiet
+load(".")
+with quiet():
+    os.write(2, b"kept\\n[1] x.cc:1: Warning: Scope Saving: global\\nkept, too\\n")
+"""
+    done = in_another_process(package, script)
+    assert (done.returncode, done.stderr) == (0, "kept\nkept, too\n")
