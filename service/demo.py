@@ -60,9 +60,9 @@ def main() -> None:
     console.print("Starting the service: database, API, controller and a local Ray …")
     try:
         with explained(settings), supervisor.running():
+            console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)
             certified = tune(Client(supervisor.url, ensure_token(settings)), console)
             if not exit_after:
-                console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)
                 console.print("Serving until Ctrl-C.")
                 supervisor.wait()
     except ServeError as error:

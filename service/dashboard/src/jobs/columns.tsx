@@ -6,7 +6,6 @@ import { PrivateTag, StateTag } from "../components/tags";
 import { formatTarget } from "../format/target";
 import { formatSpeedup } from "../format/units";
 import { JobProgress } from "./job-progress";
-import { bestSpeedup } from "./summary";
 
 export const jobColumns: Columns<Job> = [
   {
@@ -33,9 +32,9 @@ export const jobColumns: Columns<Job> = [
   },
   {
     id: "speedup",
-    header: "Best speedup",
+    header: "Speedup",
     meta: { numeric: true },
-    cell: ({ row }) => formatSpeedup(bestSpeedup(row.original)),
+    cell: ({ row }) => formatSpeedup(row.original.model?.speedup),
   },
   {
     id: "created",

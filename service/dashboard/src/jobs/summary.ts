@@ -3,12 +3,6 @@ import { formatFailureKind } from "../format/failure";
 import { formatElapsed } from "../format/time";
 import { formatLatency, plural } from "../format/units";
 
-/** The largest speedup among the job's tasks; null while there is none. */
-export function bestSpeedup(job: Job): number | null {
-  const speedups = job.tasks.map((task) => task.speedup).filter((speedup) => speedup !== null);
-  return speedups.length === 0 ? null : Math.max(...speedups);
-}
-
 /** The task that the model spends most time in before tuning: the one to show first. */
 export function costliestTask(job: Job): Task | undefined {
   const cost = (task: Task) => task.weight * (task.baseline_us ?? 0);

@@ -44,8 +44,8 @@ function SubmitForms() {
 
   function change(changes: Partial<SubmitForm>) {
     setForm((current) => ({ ...current, ...changes }));
-    // The preview no longer matches the form.
-    preview.reset();
+    // The preview no longer matches the form, unless only the job's name is another.
+    if (Object.keys(changes).some((field) => field !== "name")) preview.reset();
     submit.reset();
     setKey(newKey());
   }
