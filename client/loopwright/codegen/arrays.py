@@ -157,6 +157,8 @@ def compare(
     The scale is that of the row (the last axis, or all if it is short): its largest magnitude, but at most eight times
     the median of those that are not 0. A single huge element excuses no other.
     """
+    if _same_bits(result, reference):
+        return Comparison(True, 0.0, 0.0)
     if rtol == 0.0:
         wrong = result != reference
         difference = np.abs(result.astype(np.float64) - reference.astype(np.float64))
@@ -175,6 +177,11 @@ def compare(
         max_abs_error=worst,
         max_rel_error=worst / largest if largest else (0.0 if worst == 0.0 else float("inf")),
     )
+
+
+def _same_bits(one: Array, other: Array) -> bool:
+    """Return whether two arrays are equal to the last bit, as arguments are that a function only reads."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 def _scale(magnitude: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
