@@ -117,7 +117,7 @@ class ClosingRace:
             for key, trace in request.contenders.items()
         }
         built: dict[BuildRequest, Artifact | Failure] = {
-            each: kept[trace] for each in contenders.values() if (trace := each.trace_json) in kept
+            each: kept[trace] for each in (baseline, *contenders.values()) if (trace := each.trace_json) in kept
         }
         wanted = list(dict.fromkeys([reference, baseline, *contenders.values()]))
         built |= {each: self._built[each] for each in wanted if each in self._built}

@@ -314,8 +314,7 @@ class RayFleet:
 
     def _measured(self, candidate: Candidate, outcome: Measured) -> None:
         request = self._requests[candidate.key]
-        if request.trace_json is not None:
-            self._kept.add(request.module_json, request.trace_json, outcome.least, candidate.code)
+        self._kept.add(request.module_json, request.trace_json, outcome.least, candidate.code)
         self._finish(candidate.key, outcome)
 
     def _failed(self, candidate: Candidate, failure: Failure, again: deque[Candidate]) -> None:

@@ -17,7 +17,17 @@ def test_the_artifacts_of_the_fastest_are_kept_until_they_are_taken() -> None:
         kept.add("module", trace, latency, artifact(trace))
     kept.add("other", "0", 0.0, artifact("another"))
     taken = kept.take("module")
-    assert sorted(latencies[trace] for trace in taken) == list(range(LIMIT))
-    assert all(built == artifact(trace) for trace, built in taken.items())
+    assert sorted(latencies[str(trace)] for trace in taken) == list(range(LIMIT))
+    assert all(built == artifact(str(trace)) for trace, built in taken.items())
     assert kept.take("module") == {}
     assert kept.take("other") == {"0": artifact("another")}
+
+
+def test_a_slow_baseline_is_kept_for_its_race() -> None:
+    kept = KeptArtifacts()
+    kept.add("module", None, 99.0, artifact("baseline"))
+    for number in range(2 * LIMIT):
+        kept.add("module", str(number), float(number), artifact(str(number)))
+    taken = kept.take("module")
+    assert taken.pop(None) == artifact("baseline")
+    assert sorted(map(int, filter(None, taken))) == list(range(LIMIT - 1))
