@@ -1,4 +1,4 @@
-"""Shares the budget among tasks: the next trials go to the task whose next trial is expected to save the most time.
+"""Shares the budget among tasks: each gets a first candidate, then trials go where they are expected to save the most.
 
 The expected saving is the task's share of the model's time, times its recent relative gain per trial, with an
 optimistic lower bound that shrinks as trials pass without a gain (after the gradient scheduler of Ansor, OSDI 2020).
@@ -11,17 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tuner.search.config import SearchConfig
+from tuner.types import Workload
+
+_UNTUNED_FLOPS = 1e9
+"""Operations per second of an unscheduled function, roughly: one core adds up one product after the other."""
+_UNTUNED_BYTES = 4e9
+"""Bytes per second of an unscheduled function, roughly. Both only order functions of which none is measured."""
+
+
+def untuned_seconds(workload: Workload) -> float:
+    """Return an estimate of the seconds of one call of the unscheduled function, by its operations and bytes."""
+    moved = sum(info.bytes for info in workload.args)
+    return (workload.operation.flop or 0.0) / _UNTUNED_FLOPS + moved / _UNTUNED_BYTES
 
 
 @dataclass(slots=True)
 class Progress:
     """How far the search of one task has come.
 
-    ``baseline`` is the latency (seconds) of the unscheduled function, and ``curve[i]`` the best one after trial i + 1;
-    None while there is no latency.
+    ``estimate`` is the latency (seconds) of the unscheduled function before it is measured, ``baseline`` after that,
+    and ``curve[i]`` the best latency after trial i + 1; None while there is none.
     """
 
     weight: int
+    estimate: float = 0.0
     baseline: float | None = None
     curve: list[float | None] = field(default_factory=list)
     proposed: int = 0
@@ -36,18 +49,21 @@ class Progress:
         """The latency of the best program so far, including the baseline."""
         return _least(self.baseline, self.best)
 
+    @property
+    def untuned(self) -> float:
+        """The latency of the unscheduled function, estimated until it is measured."""
+        return self.estimate if self.baseline is None else self.baseline
+
     def record(self, latency: float | None) -> None:
         """Add a finished trial; ``latency`` is None if it failed."""
         self.curve.append(_least(self.best, latency))
 
     def expected_saving(self, config: SearchConfig) -> float:
-        """Return the seconds of model time that the next trial may save; infinite if nothing is known of the task."""
-        if self.proposed == 0:
-            return math.inf if self.baseline is None else self.weight * self.baseline * config.optimistic_gain
+        """Return the seconds of model time that the next trial of a task with trials may save."""
         recent = [self.baseline, *self.curve][-config.gain_window :]
-        past, best = _least(recent[0], self.baseline), _least(recent[-1], self.baseline)
+        past, best = _least(recent[0], self.baseline), self.latency
         if best is None:
-            return self.weight / self.proposed
+            best = self.estimate
         gain = (past - best) / past / len(recent) if past is not None else 0.0
         return self.weight * best * max(gain, config.optimistic_gain / self.proposed)
 
@@ -56,14 +72,36 @@ def _least(one: float | None, other: float | None) -> float | None:
     return min((latency for latency in (one, other) if latency is not None), default=None)
 
 
-def next_task(tasks: Sequence[Progress], batches: int, config: SearchConfig) -> int | None:
-    """Return the index of the task that gets the next of the remaining ``batches``; None if every space is exhausted.
+def next_task(tasks: Sequence[Progress], config: SearchConfig) -> int | None:
+    """Return the index of the task that gets the next trials; None if no task can have any for now.
 
-    If there are enough batches for all tasks without trials, these go first, the one with the largest saving before the
-    others.
+    Tasks without trials are first, the one with the longest unscheduled function before the others. Of a task whose
+    first trials have not ended nothing is known: it waits for them. `trivial` tasks get no more than their first trials
+    while another task can have more.
     """
     open_tasks = [i for i, task in enumerate(tasks) if not task.exhausted]
     untried = [i for i in open_tasks if tasks[i].proposed == 0]
-    if 0 < len(untried) <= batches:
-        open_tasks = untried
-    return max(open_tasks, key=lambda i: (tasks[i].expected_saving(config), -i), default=None)
+    if untried:
+        return max(untried, key=lambda i: (tasks[i].weight * tasks[i].untuned, -i))
+    little = trivial(tasks, config)
+    serious = [i for i in open_tasks if i not in little] or open_tasks
+    known = [i for i in serious if tasks[i].curve]
+    return max(known, key=lambda i: (tasks[i].expected_saving(config), -i), default=None)
+
+
+def trivial(tasks: Sequence[Progress], config: SearchConfig) -> set[int]:
+    """Return the indices of tasks that hardly matter to the model's time, as far as latencies are known.
+
+    Each takes less than `SearchConfig.trivial_share` of it, and all of them together at most
+    `SearchConfig.trivial_shares`.
+    """
+    seconds = {i: task.weight * task.latency for i, task in enumerate(tasks) if task.latency is not None}
+    total = math.fsum(seconds.values())
+    found: set[int] = set()
+    together = 0.0
+    for i in sorted(seconds, key=seconds.__getitem__):
+        together += seconds[i]
+        if seconds[i] >= config.trivial_share * total or together > config.trivial_shares * total:
+            break
+        found.add(i)
+    return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from loopwright.codegen.kinds import FailureKind, Lane, Stage
-from tuner.allocation import Progress, next_task
+from tuner.allocation import Progress, next_task, trivial, untuned_seconds
 from tuner.certify import certify
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.floor import impossible, least_seconds
@@ -123,7 +123,7 @@ class _Loop:
 
     def _take_up(self, number: int, spec: TaskSpec) -> _TaskRun:
         """Read a task and its history; unfinished trials are measured again, as the same trials."""
-        run = _TaskRun(number, spec, Progress(spec.weight))
+        run = _TaskRun(number, spec, Progress(spec.weight, untuned_seconds(spec.workload)))
         try:
             run.outputs = self._search.read(number, spec, self._go_on)
         except SearchFailed as error:
@@ -138,25 +138,19 @@ class _Loop:
                 self._submit(run, trial)
             else:
                 self._learn(run, trial, trial.outcome)
-        if len(self._request.tasks) > 1:
-            self._measure_baseline(run)
         return run
 
     def _tune(self) -> StopReason:
         """Propose and collect until a limit is reached, and return which one. Raises _TimeIsUp, too."""
-        for run in self._runs:
-            self._open(run)
-        batch = self._config.batch
         while True:
             self._search_on()
             reached = self._reached()
             if reached is not None:
                 return reached
-            left = self._trials_left()
-            if len(self._in_flight) < self._fleet.slots and not self._awaits_baselines():
-                number = next_task([run.progress for run in self._runs], left // batch, self._config)
+            if len(self._in_flight) < self._fleet.slots:
+                number = next_task([run.progress for run in self._runs], self._config)
                 if number is not None:
-                    self._fill(self._runs[number], min(batch, left))
+                    self._fill(self._runs[number])
                     continue
                 if not self._in_flight:
                     return StopReason.EXHAUSTED
@@ -195,10 +189,12 @@ class _Loop:
         return seconds[run.number] / total if total else 1.0
 
     def _at_plateau(self) -> bool:
-        """Return whether each task had its first batch and the next minute is expected to gain little."""
+        """Return whether each task that matters had its first batch and the next minute is expected to gain little."""
         config = self._config
-        if any(run.ended is None and len(run.progress.curve) < config.batch for run in self._runs):
-            return False
+        little = trivial([run.progress for run in self._runs], config)
+        for run in self._runs:
+            if run.ended is None and len(run.progress.curve) < (1 if run.number in little else config.batch):
+                return False
         gain = gain_of_next_minute(
             self._finished,
             {run.number: run.spec.weight for run in self._runs if run.progress.latency is not None},
@@ -207,16 +203,12 @@ class _Loop:
         )
         return gain < config.plateau_gain
 
-    def _open(self, run: _TaskRun) -> None:
-        if run.ended is not None:
-            return
-        try:
-            # A user's space fits some functions of a model; the others keep their baseline.
-            run.opened = self._search.open(run.number, list(run.trials.values()), self._search_on)
-            if not run.opened:
-                run.end(StopReason.EXHAUSTED)
-        except SearchFailed as error:
-            run.end(StopReason.FAILED, str(error))
+    def _open(self, run: _TaskRun) -> bool:
+        """Open the space of a task. A user's space fits some functions of a model; the others keep their baseline."""
+        run.opened = self._search.open(run.number, list(run.trials.values()), self._search_on)
+        if not run.opened:
+            run.end(StopReason.EXHAUSTED)
+        return run.opened
 
     def _go_on(self) -> None:
         """Keep the fleet at work, and look what happened elsewhere. Raises _Cancelled."""
@@ -235,15 +227,17 @@ class _Loop:
         if self._until is not None and self._clock() >= self._until:
             raise _TimeIsUp
 
-    def _awaits_baselines(self) -> bool:
-        """Return whether it is not yet known which of several tasks matter."""
-        pending = [trial.candidate for _, trial in self._in_flight.values()]
-        return len(self._runs) > 1 and BASELINE in pending
+    def _fill(self, run: _TaskRun) -> None:
+        """Propose a batch of a task and submit it; of each of several tasks, a single candidate first.
 
-    def _fill(self, run: _TaskRun, count: int) -> None:
-        """Propose a batch of a task and submit it."""
+        The baseline follows the batch: it may take seconds, and nothing is shared by it.
+        """
+        first = len(self._runs) > 1 and run.progress.proposed == 0
+        count = min(1 if first else self._config.batch, self._trials_left())
         started = time.time()
         try:
+            if not run.opened and not self._open(run):
+                return
             candidates = self._search.propose(run.number, count, self._search_on)
         except SearchFailed as error:
             run.end(StopReason.FAILED, str(error))
@@ -253,14 +247,11 @@ class _Loop:
             run.end(StopReason.EXHAUSTED)
         run.progress.proposed += len(candidates)
         self._propose(run, candidates, searched)
-        self._measure_baseline(run)
+        if not first:
+            self._measure_baseline(run)
 
     def _measure_baseline(self, run: _TaskRun) -> None:
-        """Submit the baseline, unless it was submitted before.
-
-        With several tasks it runs first, because the budget is shared by it. With a single task it runs after the first
-        batch: it may take seconds.
-        """
+        """Submit the baseline, unless it was submitted before."""
         if run.outputs is not None and BASELINE.hash not in run.trials:
             self._propose(run, [BASELINE])
 

@@ -36,6 +36,11 @@ class SearchConfig:
     """Trials over which a task's recent gain is taken, to share the budget among tasks. Not tuned."""
     optimistic_gain: float = 0.5
     """Relative gain, divided by a task's trials, that its next trial is given at least. Not tuned."""
+    trivial_share: float = 0.01
+    """Share of the model's time below which a task gets no trials after its first candidate. Not tuned."""
+    trivial_shares: float = 0.05
+    """Share of the model's time that all such tasks may take together: a model may have hundreds of small tasks. Not
+    tuned."""
     plateau_window: int = 64
     """Trials from which the gain of the next minute is extrapolated, for a search that stops at a plateau. With 32
     instead, searches of one function lost 1.9 % of their quality; with 64 none (docs/benchmarks/quality.md)."""

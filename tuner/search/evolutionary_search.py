@@ -53,14 +53,16 @@ class EvolutionarySearch:
         """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted."""
         population = self._population
         self._surrogate.fit()
-        # New programs get one place of a batch at least, and half of it while no trials of the task guide the search.
-        batch = self._known.propose(population, count - 1)
+        # New programs get one place of a batch of several at least, and half of it while no trials of the task guide
+        # the search. A single program is the most promising one.
+        promising = max(1, count - 1)
+        batch = self._known.propose(population, promising)
         if self._surrogate.experienced:
             batch += self._seeds.propose(population, count // 2 - len(batch))
             batch += self._evolution.propose(population, count - len(batch))
         else:
             batch += self._transfer.propose(population, count // 2 - len(batch))
-            batch += self._seeds.propose(population, count - 1 - len(batch))
+            batch += self._seeds.propose(population, promising - len(batch))
             if self._surrogate.ready:
                 batch += self._random.propose_ranked(population, count - len(batch))
         batch += self._random.propose(population, count - len(batch))

@@ -167,7 +167,9 @@ def test_only_races_of_tasks_that_matter_are_repeated() -> None:
 def test_a_short_budget_goes_to_the_task_that_matters() -> None:
     tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=50)]
     ledger, _ = _tune(replace(_within(REQUEST, max_trials=BATCH), tasks=tasks))
-    assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, BATCH]
+    assert [len(_candidates(ledger, number)) for number in (0, 1)] == [1, BATCH - 1]
+    ledger, _ = _tune(replace(_within(REQUEST, max_trials=1), tasks=tasks))
+    assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, 1]
 
 
 def test_equal_seeds_make_equal_jobs() -> None:
@@ -250,10 +252,10 @@ def test_a_search_stops_when_the_whole_model_is_as_fast_as_asked_for() -> None:
     assert sum(len(_candidates(ledger, number)) for number in (0, 1)) < MODEL.budget.max_trials
 
 
-def test_a_model_that_is_fast_enough_untuned_is_not_searched() -> None:
-    ledger, fleet = _tune(_within(MODEL, target_latency_us=50000))
+def test_a_model_that_is_fast_enough_at_first_is_searched_no_more() -> None:
+    ledger, _ = _tune(_within(MODEL, target_latency_us=50000))
     assert ledger.ended == "target"
-    assert len(fleet.submitted) == 2
+    assert [len(_candidates(ledger, number)) for number in (0, 1)] == [1, 1]
 
 
 def test_functions_that_others_tune_count_to_the_target() -> None:
@@ -458,13 +460,40 @@ def test_a_job_that_was_interrupted_before_its_certificates_only_certifies() -> 
     assert len(fleet.races) == 1
 
 
-def test_a_lone_baseline_waits_for_a_batch_but_several_come_first() -> None:
+def _order(fleet: SimulatedFleet) -> list[tuple[str, bool]]:
+    """Whose programs were submitted, and which of them were unscheduled."""
+    return [(request.module_json, request.trace_json is None) for request in fleet.submitted]
+
+
+def test_each_function_has_its_first_candidate_before_any_has_a_batch_or_its_baseline() -> None:
     _, lone = _tune()
-    assert [request.trace_json is None for request in lone.submitted].index(True) == BATCH
-    _, several = _tune(
-        replace(_within(REQUEST, max_trials=40), tasks=[task(matmul()), task(elementwise())], space=None)
-    )
-    assert [request.trace_json is None for request in several.submitted[:3]] == [True, True, False]
+    assert [is_baseline for _, is_baseline in _order(lone)].index(True) == BATCH
+    tasks = [task(elementwise()), task(matmul()), task(elementwise(24), weight=30)]
+    _, several = _tune(replace(_within(REQUEST, max_trials=40), tasks=tasks, space=None))
+    modules = [each.workload.module_json for each in tasks]
+    first = [(modules[number], False) for number in (2, 1, 0)]
+    assert sorted(_order(several)[:3]) == sorted(first)
+    assert sum(is_baseline for _, is_baseline in _order(several)) == 3
+
+
+def test_a_first_candidate_is_the_best_guess_of_the_rules() -> None:
+    ledger, _ = _tune(replace(_within(REQUEST, max_trials=2), tasks=[task(matmul()), task(elementwise())], space=None))
+    assert [[each.origin for each in _candidates(ledger, number)] for number in (0, 1)] == [["seed"], ["seed"]]
+
+
+def test_spaces_that_the_budget_does_not_reach_are_not_opened() -> None:
+    class Counted(Searcher):
+        def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
+            opened.append(task)
+            return super().open(task, history, meanwhile)
+
+    opened: list[int] = []
+    tasks = [task(_named(elementwise(), f"m{i}"), weight=i + 1) for i in range(6)]
+    request = replace(_within(REQUEST, max_trials=2), tasks=tasks)
+    ledger = MemoryLedger(6)
+    tune(request, Counted(request), SimulatedFleet(LLVM), ledger)
+    assert opened == [5, 4]
+    assert set(ledger.certificates) == set(range(6))
 
 
 def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
@@ -476,7 +505,7 @@ def test_a_failing_baseline_fails_the_task_and_costs_no_more_trials() -> None:
     assert set(ledger.failures) == {0}
     assert "the unscheduled function failed (CRASH): it crashed" in ledger.failures[0]
     assert set(ledger.certificates) == {1}
-    assert len(_candidates(ledger, 0)) <= BATCH
+    assert len(_candidates(ledger, 0)) <= 1 + BATCH
 
 
 def test_a_baseline_that_fails_in_the_race_fails_the_task() -> None:
