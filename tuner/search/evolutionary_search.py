@@ -52,11 +52,12 @@ class EvolutionarySearch:
     def propose(self, count: int) -> list[MeasureCandidate]:
         """Return up to ``count`` programs that were not proposed before; fewer only if the space is exhausted."""
         population = self._population
-        self._surrogate.fit()
         # New programs get one place of a batch of several at least, and half of it while no trials of the task guide
-        # the search. A single program is the most promising one.
+        # the search. A single program is the most promising one, which no model selects.
         promising = max(1, count - 1)
         batch = self._known.propose(population, promising)
+        if count > 1:
+            self._surrogate.fit()
         if self._surrogate.experienced:
             batch += self._seeds.propose(population, count // 2 - len(batch))
             batch += self._evolution.propose(population, count - len(batch))

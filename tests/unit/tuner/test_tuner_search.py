@@ -21,6 +21,7 @@ from tuner.cost_model.features import FEATURES, from_bytes
 from tuner.cost_model.model import CostModel, Sample, train_base
 from tuner.search.config import SearchConfig
 from tuner.search.evolutionary_search import EvolutionarySearch
+from tuner.search.proposers.random import Random as RandomPrograms
 from tuner.space.builtin import builtin_space, stock_space
 from tuner.space.design_space import DesignSpace
 from tuner.space.user import user_space
@@ -93,6 +94,22 @@ def test_equal_seeds_propose_the_same(workload: Workload) -> None:
     one, other = (_run(_search(_space(workload)), workload, batches=3) for _ in range(2))
     assert one == other
     assert _search(_space(workload), seed=2).propose(8) != one[:8]
+
+
+def test_a_single_first_candidate_is_the_best_guess_and_costs_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RandomPrograms, "_draw", lambda self: pytest.fail("drawn for nothing"))
+    model = CostModel(1)
+    for _ in range(40):  # enough for the model to rank
+        model.observe(Sample("other", np.ones((2, FEATURES), np.float32), 1.0))
+    space = _builtin(matmul())
+    search = EvolutionarySearch("workload", space, model, np.random.default_rng(1))
+    model.fit()
+    assert model.ready
+    assert [candidate.origin for candidate in search.propose(1)] == [Origin.SEED]
+    [known] = _search(space, seed=3).propose(1)
+    assert known.trace_json is not None
+    search = EvolutionarySearch("workload", space, model, np.random.default_rng(1), known=[known.trace_json])
+    assert [candidate.origin for candidate in search.propose(1)] == [Origin.TRANSFER]
 
 
 def test_the_first_are_random_and_later_ones_are_ranked() -> None:

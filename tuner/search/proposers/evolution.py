@@ -29,6 +29,8 @@ class Evolution:
     transfer: Transfer
 
     def propose(self, population: Population, count: int) -> list[Individual]:
+        if count == 0:
+            return []
         vectors = list(self._candidates(population))
         encodings = [vector.encode() for vector, *_ in vectors]
         values: list[float] = self.surrogate.predict(encodings).tolist()

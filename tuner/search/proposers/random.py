@@ -42,6 +42,8 @@ class Random:
 
     def propose_ranked(self, population: Population, count: int) -> list[Individual]:
         """Select the ``count`` programs that the surrogate prefers among `SearchConfig.ranked` new ones."""
+        if count == 0:
+            return []
         drawn = (self._draw() for _ in range(self.config.ranked))
         fresh = {i.program: i for i in drawn if i is not None and i.program not in population}
         selected = self.surrogate.select_batch(list(fresh.values()), count)
