@@ -11,8 +11,9 @@ from typing import Literal
 class Budget:
     """A search ends at the first limit or goal that it reaches. None: there is no such limit or goal.
 
-    ``max_trials`` counts candidates of all tasks together; baselines do not count. ``max_seconds`` is time of search,
-    without the closing races, and ``max_device_seconds`` time of trials and baselines in measuring slots.
+    ``max_trials`` counts candidates of all tasks together; baselines do not count. ``max_seconds`` is the time of the
+    job: its search ends early enough for the closing races (`tuner.closing`). ``max_device_seconds`` is time of trials
+    and baselines in measuring slots.
     ``target_latency_us`` is the latency of one run of the model, in microseconds, that is low enough: the sum over the
     tasks of weight times best latency. ``until="plateau"`` ends the search when it is not expected to gain much more
     (`tuner.search.plateau`).

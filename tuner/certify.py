@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from loopwright.codegen.arrays import DRAWS, tolerance
 from loopwright.codegen.kinds import Values
 from loopwright.codegen.math_mode import TF32
+from tuner.closing import RacePlan
 from tuner.floor import least_seconds, race
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.types import BASELINE, Certificate, Failure, Measured, Trial, Workload
@@ -23,29 +24,29 @@ def certify(
     outputs: tuple[bool, ...],
     trials: Sequence[Trial],
     *,
-    contenders: int,
+    plan: RacePlan,
     peak_flops: float | None = None,
-    repeats: bool = True,
     meanwhile: Meanwhile = nothing_meanwhile,
 ) -> Certificate:
-    """Race the best ``contenders`` measured trials with the baseline and return the evidence for the winner.
+    """Race the best measured trials with the baseline, as planned, and return the evidence for the winner.
 
     A contender with a wrong result or a failure is rejected. If all contenders of a race are rejected, the next best
     trials are raced, until one contender is accepted or no trial is left. Raises RaceFailed if the unscheduled program
-    itself cannot be run. ``peak_flops`` is as of `tuner.floor.least_seconds`, ``repeats`` as of `RaceRequest`.
+    itself cannot be run. ``peak_flops`` is as of `tuner.floor.least_seconds`.
     """
     least = least_seconds(workload, outputs, peak_flops)
     rejected: dict[str, Failure] = {}
-    ranked = _ranking(trials, 8 * contenders)
+    ranked = _ranking(trials, 8 * plan.contenders)
     while True:
-        chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][:contenders]
+        chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][: plan.contenders]
         request = RaceRequest(
             module_json=workload.module_json,
             args=workload.args,
             outputs=outputs,
             contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
-            repeats=repeats,
+            repeats=plan.repeats,
             math=workload.math,
+            seconds=plan.seconds,
         )
         result = race(fleet, request, meanwhile, least)
         rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}

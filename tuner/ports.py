@@ -46,7 +46,8 @@ class RaceRequest:
     """Contenders for the closing race: trace JSON by candidate hash, the fastest first.
 
     The baseline always runs. It is timed, as a vendor's library is, unless ``yardsticks`` is False: then it has no
-    samples. A race whose result is not clear is repeated, unless ``repeats`` is False.
+    samples. All rounds together may take ``seconds``, but a few are run in any case. A race whose result is not clear
+    is repeated, unless ``repeats`` is False.
     """
 
     module_json: str
@@ -58,6 +59,7 @@ class RaceRequest:
     repeats: bool = True
     math: MathMode = FP32
     """How the function may multiply float32: results may differ by as much."""
+    seconds: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,10 @@ class Fleet(Protocol):
 
     def forward(self) -> None:
         """Send programs that are built to be measured. Does not wait."""
+        ...
+
+    def prepare(self, module_json: str) -> None:
+        """Begin to build what each race of a module needs beside its contenders. Does not wait."""
         ...
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:

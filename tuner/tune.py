@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tuner.allocation import Progress, next_task, trivial, untuned_seconds
 from tuner.certify import certify
+from tuner.closing import RacePlan, closing_seconds, model_seconds, plan_race, race_beside
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.floor import impossible, least_seconds
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
@@ -98,7 +99,10 @@ class _Loop:
         self._ledger = ledger
         self._clock = clock
         self._budget = request.budget
-        self._until = None if self._budget.max_seconds is None else clock() + self._budget.max_seconds
+        self._until = math.inf if self._budget.max_seconds is None else clock() + self._budget.max_seconds
+        self._search_until = self._until
+        self._builds: list[float] = []
+        """Seconds of each build of the job, in order of size."""
         self._next_look = 0.0
         self._in_flight: dict[str, tuple[_TaskRun, Trial]] = {}
         self._config = request.config
@@ -109,17 +113,34 @@ class _Loop:
 
     def run(self) -> None:
         self._runs = [self._take_up(number, spec) for number, spec in enumerate(self._request.tasks)]
+        self._keep_for_closing()
         try:
             reason = self._tune()
         except _TimeIsUp:
             reason = StopReason.TIME
+            self._drop_candidates()
         self._ledger.end(reason)
         for run in self._runs:
             self._measure_baseline(run)
         while self._in_flight:
             self._collect()
-        for run in self._runs:
-            self._close(run, reason)
+        self._close_all(reason)
+
+    def _keep_for_closing(self) -> None:
+        """Set when the search must end, by the time that the closing of the job is going to take."""
+        if self._budget.max_seconds is not None:
+            readable = [run for run in self._runs if run.outputs is not None]
+            baselines = sum(run.baseline is None for run in readable)
+            kept = closing_seconds(len(readable), baselines, self._builds)
+            self._search_until = self._until - min(kept, self._config.closing_share * self._budget.max_seconds)
+
+    def _drop_candidates(self) -> None:
+        """Stop what is in flight, except the baselines, without which nothing can be certified."""
+        self._fleet.abandon()
+        in_flight, self._in_flight = self._in_flight, {}
+        for run, trial in in_flight.values():
+            if trial.candidate.trace_json is None:
+                self._submit(run, trial)
 
     def _take_up(self, number: int, spec: TaskSpec) -> _TaskRun:
         """Read a task and its history; unfinished trials are measured again, as the same trials."""
@@ -224,7 +245,7 @@ class _Loop:
     def _search_on(self) -> None:
         """Go on, within the time of the search. Raises _TimeIsUp, too."""
         self._go_on()
-        if self._until is not None and self._clock() >= self._until:
+        if self._clock() >= self._search_until:
             raise _TimeIsUp
 
     def _fill(self, run: _TaskRun) -> None:
@@ -289,6 +310,7 @@ class _Loop:
             outcome = self._possible(run, outcome)
             self._ledger.finish(trial, outcome)
             self._learn(run, trial, outcome)
+            self._keep_for_closing()
 
     def _possible(self, run: _TaskRun, outcome: Outcome) -> Outcome:
         """Return the outcome, or the failure of a program that is faster than the machine."""
@@ -309,6 +331,9 @@ class _Loop:
         ended = max((span.end for span in outcome.spans), default=time.time())
         insort(self._finished, Finished(ended, run.number, latency), key=lambda trial: trial.ended)
         self._device_seconds += device_seconds(outcome.spans)
+        for span in outcome.spans:
+            if span.lane is Lane.BUILD:
+                insort(self._builds, span.end - span.start)
         if trial.candidate.trace_json is None:
             run.baseline = outcome
             run.progress.baseline = latency
@@ -319,7 +344,20 @@ class _Loop:
         if run.opened:
             self._search.observe(run.number, trial.candidate, outcome)
 
-    def _close(self, run: _TaskRun, reason: StopReason) -> None:
+    def _close_all(self, reason: StopReason) -> None:
+        """Certify the tasks within the time that is left, those that matter most before the others."""
+        runs = sorted(self._runs, key=self._share, reverse=True)
+        shares = [self._share(run) for run in runs]
+        for run in runs:
+            if run.outputs is not None:
+                self._fleet.prepare(run.spec.workload.module_json)
+        for place, run in enumerate(runs):
+            beside = (len(runs) - place) * race_beside(self._builds) + model_seconds(len(runs), self._builds)
+            left = self._until - self._clock() - beside
+            plan = plan_race(shares[place], math.fsum(shares[place + 1 :]), left, self._config)
+            self._close(run, reason, plan)
+
+    def _close(self, run: _TaskRun, reason: StopReason, plan: RacePlan) -> None:
         """Certify the best candidate of a task, or write why there is none."""
         if isinstance(run.baseline, Failure):
             message = f"the unscheduled function failed ({run.baseline.kind}): {run.baseline.message}"
@@ -334,9 +372,8 @@ class _Loop:
                 run.spec.workload,
                 run.outputs,
                 list(run.trials.values()),
-                contenders=self._config.contenders,
+                plan=plan,
                 peak_flops=self._request.peak_flops,
-                repeats=self._share(run) >= self._config.repeated_share,
                 meanwhile=self._go_on,
             )
         except RaceFailed as error:

@@ -155,7 +155,7 @@ class BuiltRace:
     ``outputs`` says for each argument whether the function only writes it, ``reference`` is the unscheduled program
     for the host, and the first of ``contenders`` is the baseline, which is timed if there are ``yardsticks``. So
     is a vendor's library, if the worker has one that computes the same, unless ``library`` is False. ``repeats`` says
-    whether a race whose result is not clear is repeated.
+    whether a race whose result is not clear is repeated, and ``seconds`` how long all rounds may take.
     """
 
     args: tuple[TensorInfo, ...]
@@ -168,6 +168,7 @@ class BuiltRace:
     library: bool = True
     math: MathMode = FP32
     """How the function may multiply float32."""
+    seconds: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,9 @@ class DeviceFleet:
     def forward(self) -> None:
         """Nothing is built."""
 
+    def prepare(self, module_json: str) -> None:
+        """Nothing is built for races."""
+
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         contenders: dict[str, Raced | Failure] = {
             key: Raced(_samples(trace), 0.0, 0.0) for key, trace in request.contenders.items()

@@ -125,6 +125,9 @@ class PlayedFleet:
     def forward(self) -> None:
         """Nothing is built ahead of being measured."""
 
+    def prepare(self, module_json: str) -> None:
+        """Nothing is built ahead of being raced."""
+
     def abandon(self) -> None:
         self._waiting.clear()
         self._stage.in_slot = None

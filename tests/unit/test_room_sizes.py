@@ -21,9 +21,9 @@ CEILINGS = {
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders. A cache.
     "client": 29_360,
     # Exact products and convolutions of bytes, and products with scaled blocks.
-    "tuner": 10_900,
+    "tuner": 11_100,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
-    "workers": 8_500,
+    "workers": 8_600,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     "db": 8_050,
     "service": 9_065,
@@ -36,7 +36,7 @@ CEILINGS = {
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache.
-    "tests": 51_940,
+    "tests": 52_240,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -32,6 +32,12 @@ class SearchConfig:
     repeated_share: float = 0.05
     """Least share of the model's time with which a task's closing race is repeated if its result is not clear. A race
     with repetitions takes up to 10 s longer, and a model may have hundreds of small tasks. Not tuned."""
+    small_contenders: int = 8
+    """Candidates in the closing race of a task with a smaller share. Not tuned."""
+    race_seconds: float = 15.0
+    """Of all rounds of a closing race. Slow programs are raced in fewer rounds. Not tuned."""
+    closing_share: float = 0.5
+    """Most of a job's time that is kept for its closing races and the timing of the whole model. Not tuned."""
     gain_window: int = 24
     """Trials over which a task's recent gain is taken, to share the budget among tasks. Not tuned."""
     optimistic_gain: float = 0.5

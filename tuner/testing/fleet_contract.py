@@ -15,6 +15,7 @@ from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tuner.certify import certify
+from tuner.closing import RacePlan
 from tuner.errors import RaceFailed
 from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest, nothing_meanwhile
 from tuner.space.builtin import builtin_space
@@ -166,6 +167,20 @@ class FleetContract:
         assert result.contenders == {}
         assert result.baseline.run_secs
 
+    def test_a_race_that_was_prepared_is_run_like_another(self, fleet: Fleet) -> None:
+        request = race_request({"right": traces(1)[0]})
+        fleet.prepare(request.module_json)
+        fleet.prepare(request.module_json)
+        for _ in range(2):
+            assert raced(fleet.race(request, nothing_meanwhile).contenders["right"]).run_secs
+
+    def test_after_it_was_abandoned_a_fleet_measures_and_races_again(self, fleet: Fleet) -> None:
+        fleet.submit(measure_request("dropped", traces(1)[0]))
+        fleet.prepare(race_request({}).module_json)
+        fleet.abandon()
+        assert set(run_all(fleet, [measure_request("kept", None)])) == {"kept"}
+        assert fleet.race(race_request({}), nothing_meanwhile).baseline.run_secs
+
     def test_a_wrong_result_is_rejected_and_the_others_race_on(self, fleet: Fleet) -> None:
         result = fleet.race(race_request({"wrong": wrong_trace(), "right": traces(1)[0]}), nothing_meanwhile)
         wrong = result.contenders["wrong"]
@@ -176,7 +191,7 @@ class FleetContract:
 
     def test_the_certificate_names_the_contender_with_a_wrong_result(self, fleet: Fleet) -> None:
         trials = [measured_trial(wrong_trace(), 1e-6), measured_trial(traces(1)[0], 1e-5)]
-        certificate = certify(fleet, workload(), (False, True), trials, contenders=8)
+        certificate = certify(fleet, workload(), (False, True), trials, plan=RacePlan(8, 1.0, repeats=False))
         [(rejected, failure)] = certificate.rejected.items()
         assert rejected == trials[0].candidate.hash != certificate.candidate_hash
         assert (failure.stage, failure.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)

@@ -85,6 +85,9 @@ class SimulatedFleet:
     def forward(self) -> None:
         """Nothing is built ahead of being measured."""
 
+    def prepare(self, module_json: str) -> None:
+        """Nothing is built ahead of being raced."""
+
     def abandon(self) -> None:
         self._waiting.clear()
 

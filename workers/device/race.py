@@ -40,15 +40,13 @@ ROUNDS = 15
 """Not tuned."""
 MIN_ROUNDS = 5
 """Not tuned."""
-RACE_SECONDS = 15.0
-"""Of all rounds together. Slow programs are raced in fewer rounds, but never fewer than `MIN_ROUNDS`. Not tuned."""
 HEATS = 3
 """Rounds in which all contenders run; the best of them run in the other rounds. Not tuned."""
 FINALISTS = 8
 """Not tuned."""
 FAR_SLOWER = 2.0
 """A baseline that is so many times slower than the fastest contender does not run after the heats, if its rounds alone
-would take longer than `RACE_SECONDS`. Not tuned."""
+would take longer than all may. Not tuned."""
 REPEATS = 2
 """Times that all rounds are taken once more while the speedup is not clean (see `tuner.races.grade`). Not tuned."""
 PAUSE_SECONDS = 0.2
@@ -123,7 +121,12 @@ def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clo
                 runs[len(entrants)] = partial(vendor.seconds, 0)
             load = OtherLoad()
             samples = yield from interleaved(
-                runs, race.seed, library=len(entrants), repeats=race.repeats, rest=load.wait
+                runs,
+                race.seed,
+                seconds=race.seconds,
+                library=len(entrants),
+                repeats=race.repeats,
+                rest=load.wait,
             )
             device_state = state()
     return RaceAnswer(
@@ -172,11 +175,14 @@ def interleaved(
     runs: dict[int, Callable[[int], float]],
     seed: int,
     *,
+    seconds: float = 15.0,
     library: int | None = None,
     repeats: bool = True,
     rest: Callable[[], None] = lambda: None,
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
+
+    All rounds together may take so many ``seconds``, but `MIN_ROUNDS` are run in any case.
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
     ``library`` goes on after the heats, however fast it is. If the speedup over the baseline is not clean then, those
@@ -184,28 +190,27 @@ def interleaved(
     """
     first = {i: _first(run) for i, run in runs.items()}
     numbers = {
-        i: 0 if seconds > LONG_SECONDS else max(1, round(SAMPLE_SECONDS / max(seconds, 1e-9)))
-        for i, seconds in first.items()
+        i: 0 if call > LONG_SECONDS else max(1, round(SAMPLE_SECONDS / max(call, 1e-9))) for i, call in first.items()
     }
     # One more call is made than is counted.
-    seconds = {i: (numbers[i] + 1) * first[i] for i in runs}
+    lasts = {i: (numbers[i] + 1) * first[i] for i in runs}
 
     def lasting(figures: dict[int, float]) -> list[int]:
         """Return the runs that continue after the heats, by their seconds per call."""
         fastest = heapq.nsmallest(FINALISTS, (i for i in figures if i not in (0, library)), key=figures.__getitem__)
         if 0 not in figures:
             return fastest
-        slow = ROUNDS * seconds[0] > RACE_SECONDS and any(figures[0] > FAR_SLOWER * figures[i] for i in fastest)
+        slow = ROUNDS * lasts[0] > seconds and any(figures[0] > FAR_SLOWER * figures[i] for i in fastest)
         return [i for i in figures if i in fastest or i == library or (i == 0 and not slow)]
 
-    final_seconds = sum(seconds[i] for i in lasting(first))
-    rounds = int(np.clip(RACE_SECONDS / max(final_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
+    round_seconds = sum(lasts[i] for i in lasting(first))
+    rounds = int(np.clip(seconds / max(round_seconds, 1e-9), MIN_ROUNDS, ROUNDS))
     order = np.random.default_rng(seed)
     samples: dict[int, list[float]] = {i: [] for i in runs}
 
     def run(racing: list[int], count: int) -> Generator[Clock, None, None]:
         for _ in range(count):
-            if sum(seconds[i] for i in racing) > BEAT_SECONDS:
+            if sum(lasts[i] for i in racing) > BEAT_SECONDS:
                 yield Clock.START
             for i in map(int, order.permutation(racing)):
                 samples[i].append(runs[i](numbers[i]))

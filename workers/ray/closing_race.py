@@ -48,20 +48,38 @@ class ClosingRace:
     def __init__(
         self,
         target_json: str,
-        caller: str,
         builders: ActorPool,
         measurers: ActorPool,
         hosts: Mapping[str, str],
         kept: KeptArtifacts,
     ) -> None:
         self._target_json = target_json
-        self._caller = caller
+        self._caller = secrets.token_hex(8)
         self._builders = builders
         self._measurers = measurers
         self._hosts = hosts
         self._kept = kept
         self._built: dict[BuildRequest, Artifact] = {}
         """The last ones: a gate races the same programs again and again."""
+        self._begun: dict[BuildRequest, tuple[Any, Pending[Artifact | Failure]]] = {}
+        """References whose builds were begun ahead, with their builders."""
+
+    def prepare(self, module_json: str) -> None:
+        """Begin to build the reference of a module."""
+        reference = self._reference(module_json)
+        if reference not in self._built and reference not in self._begun:
+            builder = self._builders.take()
+            self._begun[reference] = builder, self._artifact(reference, builder)
+
+    def abandon(self) -> None:
+        """Stop what actors do for races, and what they were to do."""
+        for builder, answer in self._begun.values():
+            answer.cancel()
+            self._builders.give_back(builder)
+        self._begun.clear()
+        for actor in (*self._builders, *self._measurers):
+            actor_calls.stop(actor, self._caller)
+        self._caller = secrets.token_hex(8)  # a later call is not to be stopped
 
     def run(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         """Race all contenders in one process, or without those that end it, or without the library that does.
@@ -106,11 +124,7 @@ class ClosingRace:
 
     def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
         kept = self._kept.take(request.module_json)
-        target = json.loads(self._target_json)
-        # A target with a triple may be for a board of another kind: what it needs, this host may not have.
-        on_host = target["kind"] == "llvm" and "mtriple" not in target
-        host = self._target_json if on_host else self._host_target()
-        reference = BuildRequest(request.module_json, None, host, exact_math=True)
+        reference = self._reference(request.module_json)
         baseline = BuildRequest(request.module_json, None, self._target_json)
         contenders = {
             key: BuildRequest(request.module_json, trace, self._target_json)
@@ -121,6 +135,8 @@ class ClosingRace:
         }
         wanted = list(dict.fromkeys([reference, baseline, *contenders.values()]))
         built |= {each: self._built[each] for each in wanted if each in self._built}
+        if reference in self._begun and (answer := self._finished(reference, meanwhile)) is not None:
+            built[reference] = answer
         missing = [each for each in wanted if each not in built]
         calls = [partial(self._artifact, each) for each in missing]
         built |= dict(zip(missing, self._answers(self._builders, calls, meanwhile), strict=True))
@@ -132,6 +148,25 @@ class ClosingRace:
             baseline=_unscheduled(built[baseline]),
             contenders={key: built[each] for key, each in contenders.items()},
         )
+
+    def _reference(self, module_json: str) -> BuildRequest:
+        target = json.loads(self._target_json)
+        # A target with a triple may be for a board of another kind: what it needs, this host may not have.
+        on_host = target["kind"] == "llvm" and "mtriple" not in target
+        host = self._target_json if on_host else self._host_target()
+        return BuildRequest(module_json, None, host, exact_math=True)
+
+    def _finished(self, reference: BuildRequest, meanwhile: Meanwhile) -> Artifact | Failure | None:
+        """Wait for a build that was begun, and return its answer; None if its process was lost."""
+        builder, answer = self._begun[reference]
+        result, lost = None, None
+        try:
+            result = answer.awaited(meanwhile)
+        except RayError as error:
+            lost = error
+        del self._begun[reference]
+        self._builders.give_back(builder, lost)
+        return None if isinstance(result, Failure) and result.kind in LOSSES else result
 
     def _artifact(self, request: BuildRequest, builder: Any) -> Pending[Artifact | Failure]:
         return actor_calls.BUILD(builder, request, self._caller, math.inf).then(lambda built: built.result)
@@ -162,6 +197,7 @@ class ClosingRace:
             repeats=request.repeats,
             library=library,
             math=request.math,
+            seconds=request.seconds,
         )
         [answer] = self._answers(
             self._measurers, [lambda measurer: actor_calls.RACE(measurer, race, self._caller)], meanwhile

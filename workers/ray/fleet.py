@@ -107,9 +107,7 @@ class RayFleet:
         self._kept = KeptArtifacts()
         self._patience = Patience()
         self._caller = secrets.token_hex(8)
-        self._closing_race = ClosingRace(
-            target_json, self._caller, self._builders, self._measurers, self._hosts, self._kept
-        )
+        self._closing_race = ClosingRace(target_json, self._builders, self._measurers, self._hosts, self._kept)
         self._next_look = 0.0
         self._next_roll_call = 0.0
 
@@ -160,6 +158,10 @@ class RayFleet:
                 self._receive(reference)
         self._dispatch()
 
+    def prepare(self, module_json: str) -> None:
+        self._call_roll()
+        self._closing_race.prepare(module_json)
+
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self._call_roll()
         return self._closing_race.run(request, meanwhile)
@@ -193,6 +195,8 @@ class RayFleet:
         self._share.awaits(())
         for actor in (*self._builders, *self._measurers):
             actor_calls.stop(actor, self._caller)
+        self._caller = secrets.token_hex(8)  # a later call is not to be stopped
+        self._closing_race.abandon()
 
     def _calls(self) -> list[Any]:
         return [*self._builds, *self._measurements]

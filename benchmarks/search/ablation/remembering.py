@@ -66,6 +66,9 @@ class RememberingFleet:
     def forward(self) -> None:
         self._fleet.forward()
 
+    def prepare(self, module_json: str) -> None:
+        """Nothing is built for races."""
+
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         """Return what is known: the search has ended, and its answer is the best that it measured."""
         contenders = {

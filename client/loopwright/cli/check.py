@@ -42,7 +42,7 @@ def check(
     max_trials: Annotated[
         int, typer.Option(min=1, help="Maximum number of candidates to measure for new functions.")
     ] = 64,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Maximum seconds of search.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds that the job may take.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the job; by default the name of the file.")] = None,
     record: Annotated[
         Path | None,

@@ -50,7 +50,7 @@ def submit(
     max_trials: Annotated[
         int, typer.Option(min=1, help="Maximum number of candidates to measure for each target.")
     ] = 64,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Maximum seconds of search.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds that the job may take.")] = None,
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
     until: Until = None,
@@ -185,7 +185,7 @@ def resubmit(
     context: typer.Context,
     job_id: JobId,
     max_trials: Annotated[int | None, typer.Option(min=1, help="Maximum number of candidates to measure.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Maximum seconds of search.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds that the job may take.")] = None,
     max_device_seconds: MaxDeviceSeconds = None,
     target_latency: TargetLatency = None,
     until: Until = None,

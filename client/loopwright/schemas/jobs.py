@@ -37,7 +37,7 @@ class Budget(Wire):
     max_trials: int = Field(default=64, ge=1, le=1_000_000)
     """Maximum number of candidates to measure, for all tasks together."""
     max_seconds: float | None = Field(default=None, gt=0)
-    """Maximum seconds of search; None: no limit."""
+    """Seconds that the job may take, its closing races included; None: no limit."""
     max_device_seconds: float | None = Field(default=None, gt=0)
     """Maximum seconds in measuring slots, without closing races; None: no limit."""
     target_latency_us: float | None = Field(default=None, gt=0)

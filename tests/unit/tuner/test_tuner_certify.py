@@ -10,6 +10,7 @@ import pytest
 from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage, Values
 from tests.support.tuner_programs import elementwise
 from tuner.certify import certify, winner
+from tuner.closing import RacePlan
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
 from tuner.testing.simulated_fleet import SimulatedFleet
@@ -26,6 +27,7 @@ from tuner.types import (
 )
 
 CONTENDERS = 4
+PLAN = RacePlan(CONTENDERS, 15.0, repeats=True)
 OUTPUTS = (False, True)
 BASELINE_SECS = (1.0, 1.2, 1.1)
 WRONG = Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs")
@@ -70,7 +72,7 @@ BASELINE_TRIAL = Trial("baseline", BASELINE, Measured((1.0,), "worker"))
 
 
 def _certify(fleet: SimulatedFleet, trials: Sequence[Trial]) -> Certificate:
-    return certify(fleet, elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], contenders=CONTENDERS)
+    return certify(fleet, elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], plan=PLAN)
 
 
 def _hash(trace: str) -> str:
@@ -192,14 +194,14 @@ def test_the_tolerance_is_that_of_the_outputs() -> None:
 def test_a_certificate_says_if_no_input_was_nan(values: Values, says: bool) -> None:
     given = elementwise()
     workload = replace(given, args=tuple(replace(info, values=values) for info in given.args))
-    found = certify(_ScriptedRaces({}), workload, OUTPUTS, [], contenders=CONTENDERS)
+    found = certify(_ScriptedRaces({}), workload, OUTPUTS, [], plan=PLAN)
     assert ("no NaN, of which" in found.inputs) is says
 
 
 def test_a_workload_that_permits_tf32_is_raced_and_certified_with_its_tolerance() -> None:
     fleet = _ScriptedRaces({})
     workload = replace(elementwise(), operation=Operation("matmul", "tf32"))
-    found = certify(fleet, workload, OUTPUTS, [], contenders=CONTENDERS)
+    found = certify(fleet, workload, OUTPUTS, [], plan=PLAN)
     assert [race.math for race in fleet.races] == ["tf32"]
     assert found.rtol == found.atol == 2.0**-10
     assert "may be rounded to TF32" in found.inputs

@@ -192,15 +192,43 @@ def test_a_users_space_that_does_not_fit_leaves_the_baseline() -> None:
     assert ledger.stopped == {0: "exhausted", 1: "exhausted"}
 
 
-def test_time_ends_the_search_and_what_is_in_flight_is_awaited() -> None:
+def test_time_ends_the_search_and_drops_what_is_in_flight() -> None:
     clock = _Clock()
-    ledger = MemoryLedger(1)
+    ledger, fleet = MemoryLedger(1), _SlowFleet(clock, seconds=5.0)
     request = _within(REQUEST, max_trials=1000, max_seconds=25.0)
-    tune(request, Searcher(request), _SlowFleet(clock, seconds=5.0), ledger, clock)
+    tune(request, Searcher(request), fleet, ledger, clock)
     assert ledger.stopped == {0: "time"}
-    assert 5 <= len(_candidates(ledger)) <= 25
-    assert all(trial.outcome is not None for trial in _lines(ledger))
+    lines = _lines(ledger)
+    assert 5 <= sum(trial.outcome is not None for trial in lines) < len(lines) <= 25
+    assert [trial.outcome is not None for trial in lines if trial.candidate == BASELINE] == [True]
     assert ledger.certificates[0].speedup > 1
+    assert clock.now <= 135
+
+
+class _Racing(_SlowFleet):
+    """Builds and races take time by the clock: a race as long as it may, and three builds."""
+
+    def _outcome(self, request: MeasureRequest) -> Outcome:
+        return replace(super()._outcome(request), spans=(Span(Lane.BUILD, "builder", 0.0, 0.4),))
+
+    def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
+        self._clock.now += 3 * 0.4 + request.seconds * (3 if request.repeats else 1)
+        return super().race(request, meanwhile)
+
+
+@pytest.mark.parametrize(("functions", "seconds"), [(1, 20.0), (9, 40.0)])
+def test_closing_races_are_within_the_time_of_the_job(functions: int, seconds: float) -> None:
+    clock, ledger = _Clock(), MemoryLedger(functions)
+    tasks = [task(_named(elementwise(), f"m{i}"), weight=1 + i**2) for i in range(functions)]
+    request = replace(_within(REQUEST, max_trials=10_000, max_seconds=seconds), tasks=tasks)
+    fleet = _Racing(clock, seconds=1.0)
+    tune(request, Searcher(request), fleet, ledger, clock)
+    assert ledger.ended == "time"
+    assert set(ledger.certificates) == set(range(functions))
+    assert all(_candidates(ledger, number) for number in range(functions))
+    assert 0.75 * seconds <= clock.now - 100.0 <= 1.1 * seconds
+    lengths = [race.seconds * (3 if race.repeats else 1) for race in fleet.races]
+    assert lengths == sorted(lengths, reverse=True)
 
 
 def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:

@@ -65,7 +65,7 @@ def raced(
     monkeypatch.setattr(actor_calls, "BUILD", build)
     monkeypatch.setattr(actor_calls, "RACE", race)
     pool: Any = Pool()
-    closing = ClosingRace('{"kind": "cuda"}', "caller", pool, pool, {}, KeptArtifacts())
+    closing = ClosingRace('{"kind": "cuda"}', pool, pool, {}, KeptArtifacts())
     request = RaceRequest("module", (TensorInfo((1,), "float32"),), (True,), {each: each for each in contenders})
     return closing.run(request, lambda: None), races
 

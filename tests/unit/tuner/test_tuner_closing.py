@@ -1,0 +1,54 @@
+"""How the closing of a job is planned within its time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tuner.closing import closing_seconds, model_seconds, plan_race, race_beside
+from tuner.search.config import SearchConfig
+
+CONFIG = SearchConfig()
+
+
+@pytest.mark.parametrize(("share", "contenders", "repeats"), [(0.06, 24, True), (0.04, 8, False), (0.0, 8, False)])
+def test_without_a_limit_tasks_that_matter_have_all_contenders(share: float, contenders: int, repeats: bool) -> None:
+    plan = plan_race(share, 1.0 - share, math.inf, CONFIG)
+    assert (plan.contenders, plan.repeats) == (contenders, repeats)
+    assert plan.seconds == CONFIG.race_seconds
+
+
+def test_the_only_task_of_a_job_has_all_of_its_time() -> None:
+    assert plan_race(1.0, 0.0, 9.0, CONFIG).seconds == 9.0
+    assert plan_race(1.0, 0.0, 30.0, CONFIG).repeats
+    assert plan_race(1.0, 0.0, 30.0, CONFIG).seconds == 10.0
+    assert plan_race(1.0, 0.0, 1e9, CONFIG).seconds == CONFIG.race_seconds
+
+
+@pytest.mark.parametrize("left", [0.0, -50.0, 1.0])
+def test_a_race_without_time_is_run_with_a_contender_at_least(left: float) -> None:
+    plan = plan_race(0.5, 0.5, left, CONFIG)
+    assert 1 <= plan.contenders <= 5
+    assert 0 < plan.seconds <= 0.5
+    assert not plan.repeats
+
+
+@pytest.mark.parametrize("left", [4.0, 25.0, 70.0])
+def test_races_follow_the_shares_and_stay_within_what_is_left(left: float) -> None:
+    shares = [0.5, 0.3, 0.12, 0.06, 0.02]
+    started, seconds = left, []
+    for place, share in enumerate(shares):
+        plan = plan_race(share, math.fsum(shares[place + 1 :]), left, CONFIG)
+        seconds.append(plan.seconds * (3 if plan.repeats else 1))
+        left -= seconds[-1]
+    assert seconds == sorted(seconds, reverse=True)
+    assert sum(seconds) <= started + len(shares) * 0.3
+
+
+def test_a_slow_machine_keeps_more_time_for_its_races() -> None:
+    assert closing_seconds(50, 0, [0.2] * 9) < 60.0
+    assert closing_seconds(50, 0, [0.1, 0.8, 0.9]) > 2 * closing_seconds(50, 0, [0.1, 0.2, 0.9])
+    assert closing_seconds(3, 2, [1.0]) - closing_seconds(3, 0, [1.0]) == pytest.approx(2.0)
+    assert race_beside([]) > 0
+    assert model_seconds(1, [1.0]) == 0.0 < model_seconds(2, [1.0])

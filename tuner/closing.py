@@ -1,0 +1,74 @@
+"""Plans the closing of a job: how long each closing race may take, and how much time to keep for all of them.
+
+The races of functions that matter get the time. One that takes less than a twentieth of the model's time decides among
+fewer contenders, in fewer rounds: a wrong choice costs a small share of a small share.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuner.search.config import SearchConfig
+
+_LEAST_SECONDS = 0.3
+"""Of a race's rounds: about what `MIN_ROUNDS` of two programs take (`workers.device.race`)."""
+_ROUNDS_OF = 0.1
+"""Seconds of rounds that a contender of a small task is to be worth. Not tuned."""
+_REPEATABLE = 10.0
+"""Seconds with which a race has the time to be repeated: it pauses, and waits for other processes. Not tuned."""
+_BESIDE = 2.5
+"""What a race takes beside its rounds, in builds: it builds a reference, and starts four processes. On two cores with
+50 to 70 functions. Not tuned."""
+_OF_MODEL = 0.5
+"""What a function of the whole model takes to be built, in builds: the model is built by one process, without
+processes and a linker for each function."""
+_FIRST_BUILD = 0.2
+"""Seconds of a build before one is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RacePlan:
+    """``seconds`` is the time of all rounds of a race; each repetition may take as long again."""
+
+    contenders: int
+    seconds: float
+    repeats: bool
+
+
+def plan_race(share: float, others: float, left: float, config: SearchConfig) -> RacePlan:
+    """Plan the next race of a job.
+
+    Args:
+        share: of its task in the model's time.
+        others: the shares of the tasks whose races follow, together.
+        left: seconds that are left for the rounds of all of these; infinite if the job has no limit.
+    """
+    fraction = share / (share + others) if share else 0.0
+    part = left if math.isinf(left) else left * fraction
+    matters = share >= config.repeated_share
+    repeats = matters and part >= _REPEATABLE
+    seconds = min(config.race_seconds, max(_LEAST_SECONDS, part / 3 if repeats else part))
+    most = config.contenders if matters else config.small_contenders
+    return RacePlan(max(1, min(most, int(seconds / _ROUNDS_OF))), seconds, repeats)
+
+
+def race_beside(builds: Sequence[float]) -> float:
+    """Return the seconds that a race takes beside its rounds, by those that builds of the job took."""
+    return _BESIDE * statistics.median(builds or [_FIRST_BUILD])
+
+
+def closing_seconds(races: int, baselines: int, builds: Sequence[float]) -> float:
+    """Return the seconds to keep for so many races, after as many unscheduled functions as were not measured before.
+
+    A model of several functions is built and timed as a whole after that.
+    """
+    build = statistics.median(builds or [_FIRST_BUILD])
+    return races * (race_beside(builds) + _LEAST_SECONDS) + baselines * build + model_seconds(races, builds)
+
+
+def model_seconds(functions: int, builds: Sequence[float]) -> float:
+    """Return the seconds to keep for building and timing a model of so many functions as a whole."""
+    return _OF_MODEL * functions * statistics.median(builds or [_FIRST_BUILD]) if functions > 1 else 0.0
