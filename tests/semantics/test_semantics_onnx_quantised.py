@@ -316,6 +316,56 @@ def packed(values: Array, bits: int) -> Array:
     return np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype="uint8"), axis=-1).astype("uint8")
 
 
+def rounded(x: Array, size: int) -> Array:
+    """Rows of which each block is integers up to 127 times a scale."""
+    depth = x.shape[-1]
+    blocks = np.pad(x, ((0, 0), (0, -depth % size))).reshape(len(x), -1, size)
+    most = np.abs(blocks).max(-1, keepdims=True)
+    inverse = np.divide(np.float32(127), most, out=np.zeros_like(most), where=most != 0)
+    numbers = np.rint(blocks * inverse) * (most.astype("float64") / 127)
+    return numbers.reshape(len(x), -1)[:, :depth]
+
+
+@pytest.mark.parametrize(("size", "depth"), [(32, 96), (16, 88)])
+def test_rows_are_rounded_to_int8_where_the_model_asks_for_it(size: int, depth: int) -> None:
+    """Weights of 4 bits do not saturate in ONNX Runtime, either."""
+    blocks, columns = -(-depth // size), 24
+    matrix = packed(DRAWN.integers(0, 16, (columns, blocks, size), "uint8"), 4)
+    scale = single(DRAWN.random((columns, blocks)) + 0.5)
+    zeros = DRAWN.integers(0, 256, (columns, -(-blocks // 2)), "uint8")
+    rows = ROWS[:, :depth].copy()
+    rows[1, :size], rows[2] = 0, 1e-30 * rows[2]
+    attributes = {"K": depth, "N": columns, "bits": 4, "block_size": size, "accuracy_level": 4}
+    weights = (matrix, scale.reshape(-1))
+    cells = [
+        Cell("MatMulNBits", (rows,), attributes, weights=weights, domain=MICROSOFT),
+        Cell("MatMulNBits", (rows[None],), attributes, weights=(*weights, zeros.reshape(-1)), domain=MICROSOFT),
+    ]
+    model, _ = model_of(21, cells)
+    assert is_quantised(model)
+    assert exact(model) == model
+    check(cells, by_onnx_runtime)
+    numbers = np.stack([matrix & 15, matrix >> 4], -1).reshape(columns, blocks, size) - 8.0
+    product = rounded(rows, size) @ (numbers * scale[..., None]).reshape(columns, -1)[:, :depth].T
+    check([replace(cells[0], expected=lambda _: single(product))])
+
+
+def test_infinities_and_nan_stay_in_rows_that_are_rounded() -> None:
+    rows = ROWS[:4].copy()
+    rows[0, 40], rows[1, 70], rows[2, 5] = np.nan, np.inf, -np.inf
+    weights = (packed(DRAWN.integers(0, 16, (8, 3, 32), "uint8"), 4), single(DRAWN.random(24) + 0.5))
+    attributes = {"K": 96, "N": 8, "bits": 4, "block_size": 32, "accuracy_level": 4}
+    model, values = model_of(21, [Cell("MatMulNBits", (rows,), attributes, weights=weights, domain=MICROSOFT)])
+    [result] = run(model, *values.values())
+    numbers = np.stack([weights[0] & 15, weights[0] >> 4], -1).reshape(8, 96) - 8.0
+    with np.errstate(invalid="ignore"):
+        expected = rows @ (numbers * np.repeat(weights[1].reshape(8, 3), 32, 1)).T
+    assert (np.isnan(expected).any(1) == [True, *(numbers[:, [70, 5]] == 0).any(0), False]).all()
+    kept = ~np.isfinite(expected)
+    np.testing.assert_array_equal(result[kept], expected[kept])
+    assert (np.isfinite(result) == ~kept).all()
+
+
 @pytest.mark.parametrize(
     ("bits", "size", "depth"),
     [(4, 16, 88), *(pytest.param(*each, marks=pytest.mark.whole) for each in ((4, 32, 96), (8, 32, 96), (2, 16, 80)))],
@@ -357,7 +407,7 @@ def test_products_with_blocks_of_few_bits_agree(bits: int, size: int, depth: int
             "MatMulNBits",
             (data,),
             attributes | {"accuracy_level": 4},
-            lambda x: product(x, single(zeros[..., None] + 0.5)) + bias,
+            lambda x: product(rounded(x, size), single(zeros[..., None] + 0.5)) + bias,
             weights=(*weights, single(zeros + 0.5).reshape(-1), None, bias),
             domain=MICROSOFT,
         ),

@@ -116,6 +116,48 @@ def block_scaled(
     return normal_form(function(a, weight, scales, zeros, result)["main"].with_attr("layout_free_buffers", [1]))
 
 
+def block_dots(
+    rows: int, columns: int, depth: int, size: int, epilogue: Callable[[Any], Any] | None = None, *, bits: int = 4
+) -> tvm.IRModule:
+    """A product of rows of int8 with such a weight, in int32, with a scale for each block of a row as well."""
+    count, each = depth // size, 8 // bits
+    a, row_scales = te.placeholder((rows, depth), "int8", name="A"), te.placeholder((rows, count), name="R")
+    weight = te.placeholder((columns, depth // each), "uint8", name="W")
+    scales = te.placeholder((count, columns), name="scales")
+    zeros = te.placeholder((count, columns), "uint8", name="zeros")
+    t, u, b = (te.reduce_axis((0, extent), name=name) for extent, name in ((size, "t"), (size, "u"), (count, "b")))
+
+    def decoded(block: Any, place: Any, j: Any) -> Any:
+        if bits == 8:
+            return weight[j, block * size + place]
+        byte = weight[j, block * (size // 2) + place // 2]
+        return (byte >> (place % 2 * 4).astype("uint8")) & tvm.tirx.const(15, "uint8")
+
+    numbers = te.compute((count, size, columns), decoded, name="numbers")
+    blocks = te.compute(
+        (rows, count, columns),
+        lambda i, block, j: te.sum(
+            a[i, block * size + t].astype("int32") * numbers[block, t, j].astype("int32"), axis=t
+        ),
+        name="blocks",
+    )
+    sums = te.compute(
+        (rows, count), lambda i, block: te.sum(a[i, block * size + u].astype("int32"), axis=u), name="sums"
+    )
+    c = te.compute(
+        (rows, columns),
+        lambda i, j: te.sum(
+            (blocks[i, b, j] - zeros[b, j].astype("int32") * sums[i, b]).astype("float32")
+            * (row_scales[i, b] * scales[b, j]),
+            axis=b,
+        ),
+        name="C",
+    )
+    result = c if epilogue is None else epilogue(c)
+    func = function(a, row_scales, weight, scales, zeros, result)["main"]
+    return normal_form(func.with_attr("layout_free_buffers", [2]))
+
+
 def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     a, b = te.placeholder((batch, rows, depth), name="A"), te.placeholder((batch, depth, columns), name="B")
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))

@@ -67,6 +67,10 @@ PROGRAMS = {
         programs.block_scaled(1, 48, 64, 32),
         programs.block_scaled(6, 32, 48, 16, lambda c: topi.nn.relu(c)),
     ],
+    "block_dots": [
+        programs.block_dots(5, 48, 64, 32),
+        programs.block_dots(1, 32, 48, 16, lambda c: topi.nn.relu(c), bits=8),
+    ],
     "attention": [
         programs.attention(3, 5, 32, 16, moved=True, cached=True),
         programs.attention(2, 13, 24, 16),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tuner.space.rules.analysis.rule import Rule
 from tuner.space.rules.cpu.attention import Attention
+from tuner.space.rules.cpu.block_dots import BlockDots
 from tuner.space.rules.cpu.block_scaled import BlockScaled
 from tuner.space.rules.cpu.column_reduce import ColumnReduce
 from tuner.space.rules.cpu.column_sum import ColumnSum
@@ -36,6 +37,7 @@ CPU_RULES: tuple[Rule, ...] = (
     Vnni(),
     Maddwd(),
     BlockScaled(),
+    BlockDots(),
     Attention(),
     ConvDirect(),
     ConvMaddwd(),

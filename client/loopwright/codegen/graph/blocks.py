@@ -6,6 +6,10 @@ with addition. Over the blocks b, and over k in each of them:
     y[i, j] = sum of s[b, j] * (sum of x[i, k] * q[k, j])
 
 A zero point stays in q: taken out, an infinity in x would be subtracted from itself.
+
+If the rows are integers, too, with a scale r for each row or for each block of it, the inner sums are of integers:
+
+    y[i, j] = sum of s[b, j] * r[i, b] * (sum of x[i, k] * q[k, j] - z[b, j] * sum of x[i, k])
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ import tvm
 import tvm_ffi
 from tvm import te, tirx
 from tvm.ir import Var
+
+from loopwright.codegen.graph.rewriting import op_name
 
 _Element = Callable[[Sequence[Any], Any, Any], Any]
 """From the tensors that are stored, a place along the depth and a column, to the element of the weight."""
@@ -69,6 +75,85 @@ class Blocks:
             lambda *i: te.sum(products(*i[:-1], b, i[-1]) * parts(b.var, i[-1])[1], axis=b),
             name="matmul",
         )
+
+    def product_of_integers(
+        self, rows: te.Tensor, row_scales: te.Tensor, stored: Sequence[te.Tensor], shape: Sequence[int]
+    ) -> te.Tensor | None:
+        """Return the product of rows of int8, of a shape ``[…, depth]``, with the weight.
+
+        ``row_scales`` are of a shape ``[…, blocks]`` or ``[…, 1]``. Returns None if the weight is of other numbers than
+        integers of 8 bits, less a zero point.
+        """
+        count, size = self.depth // self.size, self.size
+        *outer, columns = shape
+        b, t, u = (te.reduce_axis(_extent(extent), name) for extent, name in ((count, "b"), (size, "t"), (size, "u")))
+        parts = self._integers(stored, tirx.Var("b", "int64"), tirx.Var("t", "int64"), tirx.Var("j", "int64"))
+        if parts is None:
+            return None
+        has_zeros = parts[1] is not None
+        numbers = te.compute((count, size, columns), lambda *i: self._integers(stored, *i)[0], name="matmul_numbers")
+        products = te.compute(
+            (*outer, count, columns),
+            lambda *i: te.sum(
+                rows(*i[:-2], i[-2] * size + t).astype("int32") * numbers(i[-2], t, i[-1]).astype("int32"), axis=t
+            ),
+            name="matmul_blocks",
+        )
+        sums = te.compute(
+            (*outer, count),
+            lambda *i: te.sum(rows(*i[:-1], i[-1] * size + u).astype("int32"), axis=u),
+            name="matmul_rows",
+        )
+
+        def element(*i: Any) -> Any:
+            _, zero, scale = self._integers(stored, b.var, tirx.IntImm("int64", 0), i[-1])
+            found = products(*i[:-1], b, i[-1])
+            if has_zeros:
+                found = found - zero * sums(*i[:-1], b)
+            row_scale = row_scales(*i[:-1], b if int(row_scales.shape[-1]) > 1 else 0)
+            return te.sum(found.astype("float32") * (row_scale * scale), axis=b)
+
+        return te.compute((*outer, columns), element, name="matmul")
+
+    def _integers(self, stored: Sequence[te.Tensor], block: Any, place: Any, column: Any) -> Any:
+        """Return an element as uint8, its zero point as int32 (None for 0) and the scale of its block.
+
+        Returns None if the weight has another form.
+        """
+        k = tirx.Var("k", "int64")
+        for inner, scale in _factors(self.element(stored, k, column)):
+            factor = _in_block(scale, k, block, self.size, self.depth)
+            if factor is None:
+                continue
+            number, zero = (inner.a, inner.b) if isinstance(inner, tirx.Sub) else (inner, None)
+            number = _as_integer(number)
+            if zero is not None:
+                zero = _as_integer(zero)
+                zero = None if zero is None else _in_block(zero.astype("int32"), k, block, self.size, self.depth)
+                if zero is None:
+                    return None
+            if number is None or str(number.ty) not in ("int8", "uint8"):
+                return None
+            number = _at(number, k, block, place, self.size, self.depth)
+            if str(number.ty) == "int8":
+                number = number.astype("uint8") ^ tirx.const(128, "uint8")
+                zero = tirx.const(128, "int32") if zero is None else zero + 128
+            return number, zero, factor
+        return None
+
+
+def _as_integer(expr: Any) -> Any:
+    """Return the integer of which a number of float32 is made; None if it is none."""
+    if isinstance(expr, tirx.FloatImm):
+        return tirx.const(int(expr.value), "int32") if float(expr.value).is_integer() else None
+    if isinstance(expr, tirx.Cast) and "int" in str(expr.value.ty):
+        return expr.value
+    if op_name(expr) == "prim.if_then_else":
+        condition, *branches = expr.args
+        first, second = map(_as_integer, branches)
+        if first is not None and second is not None and str(first.ty) == str(second.ty):
+            return tirx.if_then_else(condition, first, second)
+    return None
 
 
 def _factors(expr: Any) -> list[tuple[Any, Any]]:

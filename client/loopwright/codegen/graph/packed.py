@@ -22,6 +22,7 @@ from loopwright.codegen.graph.rewriting import (
     dtype_of,
     op_name,
     permutation_of,
+    reshaped,
     rewrite_calls,
     shape_of,
 )
@@ -56,7 +57,7 @@ def packed_weights(func: relax.Function) -> tuple[list[tvm.ir.GenericConst], lis
     """Return the constants that products and lookups of a function decode, which are smaller than what is decoded.
 
     Returns:
-        All of them; and those that are scales ``[columns, blocks]`` of products.
+        All of them; and those that are scales or zero points ``[columns, blocks]`` of products.
     """
     blocks = func.body.blocks if isinstance(func.body, relax.SeqExpr) else ()
     bindings = [each for block in blocks for each in block.bindings if isinstance(each, relax.VarBinding)]
@@ -73,13 +74,14 @@ def packed_weights(func: relax.Function) -> tuple[list[tvm.ir.GenericConst], lis
         tables = [each for each in stored if _sequence(each) is None]
         found += [each for each in tables if not any(each.same_as(other) for other in found)]
         if name == "matmul":
-            scales += [each for each in tables if _is_scale(each, (shape_of(weight) or ())[-1:])]
+            largest = max(map(_size, tables), default=0)
+            scales += [each for each in tables if _is_of_blocks(each, shape_of(weight) or ()) and _size(each) < largest]
     return found, scales
 
 
-def _is_scale(table: tvm.ir.GenericConst, columns: Sequence[int]) -> bool:
+def _is_of_blocks(table: tvm.ir.GenericConst, weight: Sequence[int]) -> bool:
     shape = shape_of(table) or ()
-    return "float" in dtype_of(table) and len(shape) == 2 and list(shape[:1]) == list(columns) and shape[1] > 1
+    return len(shape) == 2 and shape[0] == weight[-1] and shape[1] > 1
 
 
 def shift_counts(func: relax.Function) -> list[tvm.ir.GenericConst]:
@@ -170,9 +172,47 @@ class _Decoded(CallRewriter):
         )
         if blocks is None or not dtype == dtype_of(call.args[0]) == "float32":
             return self._called(compute, "matmul", call.args[0], *reader.leaves)
+        integers = self._product_of_integers(call, blocks, reader)
+        if integers is not None:
+            return integers
         return self._called(
             lambda rows, *stored: blocks.product(rows, stored, shape), "matmul", call.args[0], *reader.leaves
         )
+
+    def _product_of_integers(self, call: tvm.ir.Call, blocks: Blocks, reader: _Reader) -> Any:
+        """Return the product if its rows are integers with one scale for a row, or for each block of it; or None."""
+        rows, shape = self._integer_rows(call.args[0], blocks), shape_of(call) or ()
+        if rows is None:
+            return None
+        likes = [self._like(leaf) for leaf in (*rows, *reader.leaves)]
+        if blocks.product_of_integers(likes[0], likes[1], likes[2:], shape) is None:
+            return None
+        return self._called(
+            lambda data, scales, *stored: blocks.product_of_integers(data, scales, stored, shape),
+            "matmul",
+            *rows,
+            *reader.leaves,
+        )
+
+    def _integer_rows(self, expr: Any, blocks: Blocks) -> tuple[Any, Any] | None:
+        """Return the int8 ``[…, depth]`` and scales ``[…, blocks]`` or ``[…, 1]`` that rows are products of."""
+        outer = (shape_of(expr) or ())[:-1]
+        while (call := self.call_of(expr, "reshape")) is not None:
+            expr = call.args[0]
+        call = self.call_of(expr, "multiply")
+        if call is None:
+            return None
+        for wide, scale in (call.args, reversed(call.args)):
+            widened, shape = self.call_of(wide, "astype"), shape_of(wide) or ()
+            if widened is None or dtype_of(widened.args[0]) != "int8":
+                continue
+            if shape_of(scale) != (*shape[:-1], 1) or shape[-1] not in (blocks.size, blocks.depth):
+                continue
+            return (
+                self.emit(reshaped(widened.args[0], (*outer, blocks.depth))),
+                self.emit(reshaped(scale, (*outer, blocks.depth // shape[-1]))),
+            )
+        return None
 
     def _like(self, leaf: Any) -> te.Tensor:
         return te.placeholder(shape_of(leaf) or (), dtype_of(leaf))
@@ -193,7 +233,7 @@ class _Decoded(CallRewriter):
 
         return self._called(compute, "take", call.args[1], *reader.leaves)
 
-    def _called(self, compute: Callable[..., te.Tensor], name: str, *operands: Any) -> Any:
+    def _called(self, compute: Callable[..., te.Tensor | None], name: str, *operands: Any) -> Any:
         attributes = {"op_pattern": OUTPUT_FUSABLE} if name == "matmul" else None
         return self.builder_.call_te(compute, *operands, primfunc_name_hint=name, primfunc_attrs=attributes)
 

@@ -12,7 +12,7 @@ from tvm import relax
 
 from loopwright.frontends.onnx.accumulation import wide
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of, extents
-from loopwright.frontends.quantisation import dequantised, unpacked
+from loopwright.frontends.quantisation import dequantised, limited, unpacked
 
 _PACKED = {onnx.TensorProto.INT4: True, onnx.TensorProto.UINT4: False}
 """Types of two elements in a byte, and whether they are signed."""
@@ -47,8 +47,8 @@ def _product_of_bits(node: Node) -> Any:
     """Convert MatMulNBits: rows times the transpose of a matrix [N, K] in blocks along K.
 
     Inputs are the rows, the matrix [N, blocks, bytes], scales, zero points (packed along the blocks, or of the scales'
-    dtype; 2^(bits - 1) if left out), the block of each column, and a bias. Every ``accuracy_level`` is computed with
-    the rows as they are, in float32: a level allows less, and asks for nothing.
+    dtype; 2^(bits - 1) if left out), the block of each column, and a bias. With ``accuracy_level`` 4, rows are rounded
+    to int8, with a scale for each block, as ONNX Runtime does it. With others they stay as they are, in float32.
     """
     data, matrix, scale, zero, order, bias = (node.inputs[place] for place in range(6))
     depth, rows, size = (int(node.attributes[name]) for name in ("K", "N", "block_size"))
@@ -57,47 +57,70 @@ def _product_of_bits(node: Node) -> Any:
         raise ValueError(f"with weights of {bits} bits; quantise to 2, 4 or 8 bits")
     blocks = -(-depth // size)
     weights = matrix if bits == 8 else unpacked(node.emit, matrix, bits)
-    scale, zero = _matrix(node, scale, [rows, blocks]), _zeros(node, zero, rows, blocks, bits)
+    if zero is None:
+        # A number of the program, as it is the same in all models.
+        middle = relax.const(2 ** (bits - 1), "float32")
+        weights = node.emit(relax.op.subtract(node.emit(relax.op.astype(weights, "float32")), middle))
+    else:
+        zero = _zeros(node, zero, rows, blocks, bits)
+    scale = _matrix(node, scale, [rows, blocks])
     if order is None:
         weights = node.emit(relax.op.reshape(weights, [rows, blocks, size]))
         scale, zero = (
-            each if len(each.ty.shape) < 2 else node.emit(relax.op.reshape(each, [rows, blocks, 1]))
-            for each in (scale, zero)
+            each if each is None else node.emit(relax.op.reshape(each, [rows, blocks, 1])) for each in (scale, zero)
         )
     else:
         weights = node.emit(relax.op.reshape(weights, [rows, blocks * size]))
         weights = node.emit(relax.op.strided_slice(weights, [1], [0], [depth]))
         scale, zero = (
-            each if len(each.ty.shape) < 2 else node.emit(relax.op.take(each, order, 1, mode="clip"))
-            for each in (scale, zero)
+            each if each is None else node.emit(relax.op.take(each, order, 1, mode="clip")) for each in (scale, zero)
         )
     numbers = dequantised(node.emit, weights, scale, zero)
     numbers = node.emit(relax.op.reshape(numbers, [rows, -1]))
-    if blocks * size != depth and order is None:
+    dtype, rest = dtype_of(data), blocks * size - depth
+    if node.attributes.get("accuracy_level") == 4 and order is None:
+        sides = [0, 0] * (len(data.ty.shape) - 1)
+        data = _rounded(node, node.emit(relax.op.nn.pad(data, [*sides, 0, rest])) if rest else data, size)
+    elif rest and order is None:
         numbers = node.emit(relax.op.strided_slice(numbers, [1], [0], [depth]))
-    dtype = dtype_of(data)
-    whole = data if dtype == wide(data) else node.emit(relax.op.astype(data, wide(data)))
+    whole = data if dtype_of(data) == wide(data) else node.emit(relax.op.astype(data, wide(data)))
     result = node.emit(relax.op.matmul(whole, node.emit(relax.op.permute_dims(numbers))))
     if bias is not None:
         result = node.emit(relax.op.add(result, relax.op.astype(bias, wide(data))))
     return result if dtype == wide(data) else relax.op.astype(result, dtype)
 
 
-def _matrix(node: Node, scale: Any, shape: list[int]) -> Any:
-    """Return scales as a matrix; constants as a constant, whose elements may be stored in another order."""
-    if isinstance(scale, tvm.ir.GenericConst):
-        return relax.const(scale.value.numpy().reshape(shape), dtype_of(scale))
-    return node.emit(relax.op.reshape(scale, shape))
+def _rounded(node: Node, data: Any, size: int) -> Any:
+    """Return rows of float32 in which each block of some elements is integers up to 127, times a scale."""
+    emit, shape = node.emit, list(data.ty.shape)
+    numbers = data if dtype_of(data) == "float32" else emit(relax.op.astype(data, "float32"))
+    numbers = emit(relax.op.reshape(numbers, [*shape[:-1], -1, size]))
+    most = emit(relax.op.max(emit(relax.op.abs(numbers)), -1, keepdims=True))
+    # The inverse of 0 is infinite, and 0 times that NaN.
+    is_zero = emit(relax.op.equal(most, relax.const(0, "float32")))
+    # An infinity among numbers is 127 among zeros, times infinity.
+    finite = emit(relax.op.minimum(most, relax.const(np.finfo("float32").max, "float32")))
+    inverse = emit(relax.op.divide(relax.const(127, "float32"), finite))
+    inverse = emit(relax.op.where(is_zero, relax.const(0, "float32"), inverse))
+    integers = limited(emit, emit(relax.op.multiply(numbers, inverse)), dtype="int8")
+    scale = emit(relax.op.multiply(most, relax.const(1 / 127, "float32")))
+    rounded = emit(relax.op.multiply(emit(relax.op.astype(integers, "float32")), scale))
+    return emit(relax.op.reshape(rounded, shape))
+
+
+def _matrix(node: Node, table: Any, shape: list[int]) -> Any:
+    """Return a table of blocks as a matrix; constants as a constant, whose elements may be stored in another order."""
+    if isinstance(table, tvm.ir.GenericConst):
+        return relax.const(table.value.numpy().reshape(shape), dtype_of(table))
+    return node.emit(relax.op.reshape(table, shape))
 
 
 def _zeros(node: Node, zero: Any, rows: int, blocks: int, bits: int) -> Any:
-    """Return the zero points [rows, blocks], or one for all blocks."""
-    if zero is None:
-        return relax.const(np.array([2 ** (bits - 1)], "uint8"), "uint8")
+    """Return the zero points [rows, blocks]."""
     if dtype_of(zero) != "uint8" or bits == 8:
-        return node.emit(relax.op.reshape(zero, [rows, blocks]))
+        return _matrix(node, zero, [rows, blocks])
     words = math.prod(extents(zero)) // rows
-    places = unpacked(node.emit, node.emit(relax.op.reshape(zero, [rows, words])), bits)
+    places = unpacked(node.emit, _matrix(node, zero, [rows, words]), bits)
     places = node.emit(relax.op.reshape(places, [rows, words * 8 // bits]))
     return places if words * 8 // bits == blocks else node.emit(relax.op.strided_slice(places, [1], [0], [blocks]))
 

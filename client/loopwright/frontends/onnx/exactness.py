@@ -27,7 +27,7 @@ _WEIGHTS = {
 def is_quantised(model: onnx.ModelProto) -> bool:
     """Return whether a model rounds activations to integers, which two implementations may do one step apart."""
     return any("Quantize" in node.op_type.replace("Dequantize", "") or node.op_type.startswith("QLinear")
-               for node in model.graph.node)  # fmt: skip
+               or _rounds_rows(node) for node in model.graph.node)  # fmt: skip
 
 
 def multiplies_integers(model: onnx.ModelProto) -> bool:
@@ -38,7 +38,8 @@ def multiplies_integers(model: onnx.ModelProto) -> bool:
 def exact(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model that computes the same, with constant weights of int8 as uint8, 128 larger, and so zero points.
 
-    Products with weights of 4 bits are computed in float32, as their `accuracy_level` allows.
+    Products with weights of few bits are computed in float32, as their `accuracy_level` allows, unless they are of rows
+    of int8 and weights of 4 bits, which do not saturate.
     """
     if not multiplies_integers(model):
         return model
@@ -57,7 +58,7 @@ def exact(model: onnx.ModelProto) -> onnx.ModelProto:
         return shifted[name]
 
     for node in result.graph.node:
-        if node.op_type == "MatMulNBits":
+        if node.op_type == "MatMulNBits" and not (_rounds_rows(node) and _bits(node) == 4):
             kept = [each for each in node.attribute if each.name != "accuracy_level"]
             del node.attribute[:]
             node.attribute.extend(kept)
@@ -73,6 +74,17 @@ def exact(model: onnx.ModelProto) -> onnx.ModelProto:
             continue
         node.input[weight], node.input[zero] = moved(node.input[weight]), moved(node.input[zero])
     return result
+
+
+def _rounds_rows(node: onnx.NodeProto) -> bool:
+    """Return whether a product with blocks of few bits rounds the other operand to int8."""
+    return node.op_type == "MatMulNBits" and any(
+        each.name == "accuracy_level" and each.i == 4 for each in node.attribute
+    )
+
+
+def _bits(node: onnx.NodeProto) -> int:
+    return next((each.i for each in node.attribute if each.name == "bits"), 4)
 
 
 def _is_int8(constant: Any) -> bool:

@@ -7,13 +7,13 @@ lane at once. The sum of a block stays in registers until it is scaled; several 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.weights.packed_weight import PACKS
+from tuner.space.rules.analysis.block_sums import BlockSums
 from tuner.space.rules.analysis.product_tile import registers
-from tuner.space.rules.analysis.program import AnalysedProgram, Block, is_var
+from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
 
@@ -30,8 +30,8 @@ class BlockScaled:
     version = 1
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
-        parts = _Parts.of(program)
-        if parts is None or parts.columns % machine.lanes:
+        parts = BlockSums.of(program)
+        if parts is None or parts.products.dtype != "float32" or parts.columns % machine.lanes:
             return ()
         vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
         unroll = tuple(each for each in _UNROLL if parts.size % each == 0)
@@ -48,7 +48,7 @@ class BlockScaled:
             yield {"rows": tile_rows, "vectors": tile_vectors, "unroll": unroll[-1]}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        parts = _Parts.required(program)
+        parts = BlockSums.required(program)
         rows, vectors, lanes = values["rows"], values["vectors"], machine.lanes
         if registers(rows, vectors) > machine.registers:
             raise RuleRefused("the tile has more vectors than the processor has registers")
@@ -80,7 +80,7 @@ class BlockScaled:
         schedule.decompose_reduction(products, to)
         vectorize(schedule, last, schedule.get_loops(write)[-1], lanes)
 
-    def _pack(self, schedule: Schedule, parts: _Parts, width: int) -> None:
+    def _pack(self, schedule: Schedule, parts: BlockSums, width: int) -> None:
         """Store the weight once as ``[columns / width, bytes, width]``."""
         copy = schedule.cache_read(schedule.get_sblock(parts.products.name), parts.weight_index, "global")
         column = parts.column
@@ -91,54 +91,3 @@ class BlockScaled:
         )
         schedule.annotate(copy, PACKS, True)
         parallelize(schedule, schedule.get_loops(copy)[0])
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The sum of each block, and the sum of the scaled blocks.
-
-    ``weight_index`` is the position of the weight among the buffers that ``products`` reads, ``column`` that of the
-    columns among its axes.
-    """
-
-    products: Block
-    total: Block
-    weight_index: int
-    column: int
-
-    @property
-    def rows(self) -> int:
-        return self.total.spatial[-2][1]
-
-    @property
-    def columns(self) -> int:
-        return self.total.spatial[-1][1]
-
-    @property
-    def size(self) -> int:
-        return self.products.reduced[0][1]
-
-    @staticmethod
-    def required(program: AnalysedProgram) -> _Parts:
-        """Return the parts of a function that is known to be such a product."""
-        parts = _Parts.of(program)
-        assert parts is not None, "the rule has no knobs for this function"
-        return parts
-
-    @staticmethod
-    def of(program: AnalysedProgram) -> _Parts | None:
-        sums = [block for block in program.reductions if block.operation == "sum" and len(block.reduced) == 1]
-        if program.weight is None or len(program.outputs) != 1 or len(sums) != len(program.reductions):
-            return None
-        products = [block for block in sums if block.reads(program.weight)]
-        if len(products) != 1 or len(products[0].spatial) < 3 or products[0].dtype != "float32":
-            return None
-        totals = [block for block in sums if block.reads(products[0].store.buffer)]
-        if len(totals) != 1 or len(sums) != 2 or len(totals[0].spatial) != len(products[0].spatial) - 1:
-            return None
-        [product], [total] = products, totals
-        load = next(load for load in product.loads if load.source.same_as(program.weight))
-        places = [n for n, index in enumerate(load.indices) if is_var(index, product.spatial[-1][0])]
-        sources = [region.source for region in product.block.reads if not region.source.same_as(product.store.buffer)]
-        index = next(n for n, source in enumerate(sources) if source.same_as(program.weight))
-        return _Parts(product, total, index, places[0]) if places else None
