@@ -542,7 +542,7 @@ def _run(model: ModelProto, values: dict[str, Array]) -> list[Array]:
     ("cell", "advice"),
     [
         (Cell("QLinearReduceMean", (whole("uint8", 2, 4),), domain=MICROSOFT), "QuantFormat.QDQ"),
-        (Cell("GroupQueryAttention", (ROWS[None],) * 3, domain=MICROSOFT), "before the optimiser"),
+        (Cell("MultiHeadAttention", (ROWS[None],) * 3, domain=MICROSOFT), "before the optimiser"),
         (Cell("QuantizeLinear", (ROWS,), weights=(np.float32(1), helper.make_tensor("z", TensorProto.INT4, [], [1]))),
          "DequantizeLinear"),
         (Cell("Det", (ROWS[:, :5],)), "another opset"),

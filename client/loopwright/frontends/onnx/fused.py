@@ -60,50 +60,8 @@ def _convolution(node: Node) -> Any:
     return _activated(node, result)
 
 
-def _rotation(node: Node) -> Any:
-    """Convert a rotation of pairs of channels, by angles of positions, of ONNX Runtime's RotaryEmbedding.
-
-    Data are [batch, positions, heads * width] or [batch, heads, positions, width]; there is a position for each place,
-    or the first one. The tables of cosines and sines are [positions, rotated channels / 2].
-    """
-    data, positions, cosines, sines = (node.inputs[place] for place in range(4))
-    if node.attributes.get("is_packed_batching", 0) or float(node.attributes.get("scale", 1)) != 1:
-        raise ValueError("with packed batches or a scale; write it by the operators of ONNX")
-    shape = node.extents(0)
-    turned = 2 * int(cosines.ty.shape[1])
-    batch, length = (shape[0], shape[-2])
-    if len(shape) == 3:
-        heads = int(node.attributes.get("num_heads", 0)) or shape[2] // turned
-        rows = node.emit(relax.op.reshape(data, [batch, length, heads, shape[2] // heads]))
-    else:
-        rows = node.emit(relax.op.permute_dims(data, [0, 2, 1, 3]))
-    width = int(rows.ty.shape[3])
-    if len(positions.ty.shape) < 2:
-        steps = relax.op.arange(0, length, 1, "int64")
-        positions = node.emit(relax.op.expand_dims(relax.op.add(steps, positions), 0))
-    cosine, sine = (
-        node.emit(relax.op.expand_dims(relax.op.take(each, positions, 0, mode="clip"), 2)) for each in (cosines, sines)
-    )
-    pairs = bool(node.attributes.get("interleaved", 0))
-    bounds = [(0, turned, 2), (1, turned, 2)] if pairs else [(0, turned // 2, 1), (turned // 2, turned, 1)]
-    first, second = (node.emit(relax.op.strided_slice(rows, [3], [a], [b], [c])) for a, b, c in bounds)
-    results = [
-        relax.op.subtract(relax.op.multiply(first, cosine), relax.op.multiply(second, sine)),
-        relax.op.add(relax.op.multiply(second, cosine), relax.op.multiply(first, sine)),
-    ]
-    results = [node.emit(each) for each in results]
-    if pairs:
-        joined = node.emit(relax.op.stack(results, -1))
-        results = [node.emit(relax.op.reshape(joined, [batch, length, int(rows.ty.shape[2]), turned]))]
-    if turned < width:
-        results.append(node.emit(relax.op.strided_slice(rows, [3], [turned], [width])))
-    result = results[0] if len(results) == 1 else node.emit(relax.op.concat(results, -1))
-    return relax.op.reshape(result, shape) if len(shape) == 3 else relax.op.permute_dims(result, [0, 2, 1, 3])
-
-
 CONVERTERS: dict[str, Converter] = {
     "FusedConv": _convolution,
     "FusedGemm": _general_product,
     "FusedMatMul": _matrix_product,
-    "RotaryEmbedding": _rotation,
 }

@@ -16,6 +16,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 
 from loopwright.frontends.onnx import (
     accumulation,
+    attention,
     blocks,
     branches,
     division,
@@ -40,6 +41,7 @@ from loopwright.frontends.onnx.node import Node, constant, is_empty
 _CONVERTERS = {
     **operators.CONVERTERS,
     **accumulation.CONVERTERS,
+    **attention.CONVERTERS,
     **blocks.CONVERTERS,
     **division.CONVERTERS,
     **elementary.CONVERTERS,
