@@ -76,16 +76,19 @@ def keep_exact_math(mod: tvm.IRModule, lowered: tvm.IRModule) -> tvm.IRModule:
     return with_exact_math(lowered) if mod.attrs and mod.attrs.get(EXACT_MATH) else lowered
 
 
-def with_vector_math(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
+def with_vector_math(func: tirx.PrimFunc, target: Target, *, below_maxima: bool = False) -> tirx.PrimFunc:
     """Return the function with polynomials in place of elementary functions of float32; on a GPU, the function itself.
 
-    Call it once the function is scheduled: schedules refer to blocks whose expressions they compare.
+    Call it once the function is scheduled: schedules refer to blocks whose expressions they compare. With
+    ``below_maxima`` (`loopwright.codegen.cpu.differences`), arguments of exp are not above 0, but for a rounding error.
     """
     if target.kind.name != "llvm" or (func.attrs and func.attrs.get(EXACT_MATH)):
         return func
 
+    expansions = {**_EXPANSIONS, "tirx.exp": _exp_below_maximum} if below_maxima else _EXPANSIONS
+
     def rewrite(call: tvm.ir.Call) -> Any:
-        expand = _EXPANSIONS.get(str(getattr(call.op, "name", "")))
+        expand = expansions.get(str(getattr(call.op, "name", "")))
         if expand is None or str(call.ty) != "float32":
             return call
         return expand(*call.args)
@@ -111,6 +114,23 @@ def _exp(x: Any) -> Any:
     def doubled(half: Any, r: Any) -> Any:
         sum_of_halves = half * r * (_polynomial(r, _EXP) * r + _f32(1.0)) + half
         return _let(sum_of_halves, lambda value: value + value)
+
+    return _let(x, lambda x: tirx.Select(x < _f32(-87.0), _f32(0.0), body(x)))
+
+
+def _exp_below_maximum(x: Any) -> Any:
+    """Return exp of a number that is at most 88: its power of two is a float32, and it has no limit to keep."""
+
+    def body(x: Any) -> Any:
+        limited = _at_least(x, -87.0)
+        return _let(
+            limited, lambda x: _let(x * _f32(1 / math.log(2)) + _f32(_ROUND + 1), lambda shifted: power(x, shifted))
+        )
+
+    def power(x: Any, shifted: Any) -> Any:
+        factor = tirx.reinterpret("float32", tirx.reinterpret("int32", shifted) << 23)
+        rest = _let(shifted - _f32(_ROUND + 1), lambda n: x + n * _f32(-_LN2_HIGH) + n * _f32(-_LN2_LOW))
+        return _let(rest, lambda r: ((_polynomial(r, _EXP) * r + _f32(1.0)) * r + _f32(1.0)) * factor)
 
     return _let(x, lambda x: tirx.Select(x < _f32(-87.0), _f32(0.0), body(x)))
 
