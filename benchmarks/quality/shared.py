@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from benchmarks.quality.cases.case import Case
 
 
+_QUANTISED = ("int8 between f32", "int4 weights", "int4 weights, int8 rows")
+"""Precisions of models that the PyTorch module computes by numbers that the integers stand for."""
+
+
 @dataclass(frozen=True)
 class Shared:
     """The folder of one case; a `loopwright.comparing.case.Case`.
@@ -44,15 +48,24 @@ class Shared:
 
     @property
     def graphs(self) -> dict[str, Path]:
-        """The ONNX files; those with integer products are written in two ways."""
+        """The ONNX files; those with integer products are written in three ways."""
         if self.precision == "int8":
-            return {"MatMulInteger": self.onnx, "quantised": self.quantised_onnx}
+            return {
+                "MatMulInteger": self.onnx,
+                "MatMulInteger of uint8 and uint8": self.unsigned_onnx,
+                "quantised": self.quantised_onnx,
+            }
         return {"ONNX": self.onnx}
 
     @property
     def quantised_onnx(self) -> Path:
         """The same with quantised and dequantised tensors, which is how some engines recognise int8 products."""
         return self.folder / "quantised.onnx"
+
+    @property
+    def unsigned_onnx(self) -> Path:
+        """The same with weights of uint8 and a zero point: what ONNX Runtime computes without saturating anywhere."""
+        return self.folder / "unsigned.onnx"
 
     @property
     def stock_database(self) -> Path:
@@ -76,7 +89,7 @@ class Shared:
         import torch
 
         tensors = [torch.from_numpy(array).clone() for array in self.inputs]
-        kinds = {"bf16": torch.bfloat16, "int8": torch.int8}
+        kinds = {"f16": torch.float16, "bf16": torch.bfloat16, "int8": torch.int8}
         return tuple(tensor.to(kinds.get(self.precision, tensor.dtype)) for tensor in tensors), {}
 
     def tvm_inputs(self) -> list[tvm.runtime.Tensor]:
@@ -92,8 +105,11 @@ class Shared:
     def program(self) -> tuple[Model, str]:
         """Return the model of `Client.submit` and `Client.compile`, and the target.
 
-        The model is the PyTorch module; TVM's importer has no product of integers, so that one is a Relax module.
+        The model is the PyTorch module. TVM's importer has no product of integers, so that one is a Relax module;
+        models that are quantised within are ONNX files.
         """
+        if self.precision in _QUANTISED:
+            return Model(str(self.onnx)), "auto"
         if self.precision == "int8":
             weight = self.torch_module().get_buffer("weight").numpy()
             return Model(integer_product(self.inputs[0].shape, weight)), "auto"

@@ -32,7 +32,7 @@ CEILINGS = {
     "deploy": 400,
     "examples": 900,
     # Repeated certificates, and ONNX files as their authors publish them, beyond the aim of 7,500.
-    "benchmarks": 8_060,
+    "benchmarks": 8_280,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache.

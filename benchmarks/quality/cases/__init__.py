@@ -56,6 +56,15 @@ _OPERATORS = (
     Case("average-pool", "pooling", partial(nn.AdaptiveAvgPool2d, 1), ((1, 1280, 7, 7),)),
     Case("attention", "attention", partial(Attention, written_out=True), ((1, 12, 128, 64),) * 3),
     Case("attention-256", "attention", partial(Attention, written_out=False), ((1, 8, 256, 64),) * 3),
+    *(
+        Case(
+            f"decode-{heads}-{groups}-{rows}",
+            "decode attention",
+            layers.DecodeAttention,
+            ((1, heads, 1, width), *((1, groups, rows, width),) * 2),
+        )
+        for heads, groups, rows, width in ((16, 4, 384, 64), (16, 4, 2048, 64), (32, 8, 1024, 128), (12, 12, 512, 64))
+    ),
 )
 
 _LOW_PRECISION = (
@@ -67,6 +76,61 @@ _LOW_PRECISION = (
         Case(f"int8-{n}", "int8 product", partial(layers.Int8Product, n, n), ((n, n),), Kind.LOW, Precision.INT8)
         for n in (512, 1024)
     ),
+    *(
+        Case(
+            f"int8-{rows}x{k}x{n}",
+            "int8 product",
+            partial(layers.Int8Product, k, n),
+            ((rows, k),),
+            Kind.LOW,
+            Precision.INT8,
+        )
+        for rows, k, n in (
+            (1, 4096, 4096),
+            (8, 4096, 1024),
+            (16, 1024, 4096),
+            (64, 768, 3072),
+            (256, 3072, 768),
+            (1024, 256, 256),
+        )
+    ),
+    *(
+        Case(
+            f"int8-conv{kernel}x{kernel}-{pixels}-{inputs}-{outputs}",
+            "int8 convolution",
+            partial(layers.QuantisedConvolution, inputs, outputs, kernel),
+            ((1, inputs, pixels, pixels),),
+            Kind.LOW,
+            Precision.QDQ,
+        )
+        for kernel, pixels, inputs, outputs in ((3, 56, 64, 64), (1, 28, 128, 512), (3, 14, 256, 256), (1, 56, 256, 64))
+    ),
+    *(
+        Case(
+            f"int4-{rows}x{k}x{n}",
+            "int4 weights, int8 rows",
+            partial(layers.BlockProduct, k, n),
+            ((rows, k),),
+            Kind.LOW,
+            Precision.INT4_INT8,
+        )
+        for k, n in ((4096, 4096), (4096, 11008))
+        for rows in (1, 4, 16, 64)
+    ),
+    *(
+        Case(
+            f"int4-f32-{rows}x4096x4096",
+            "int4 weights",
+            partial(layers.BlockProduct, 4096, 4096),
+            ((rows, 4096),),
+            Kind.LOW,
+            Precision.INT4,
+        )
+        for rows in (1, 16)
+    ),
+    Case("f16-row", "one row", partial(Product, 4096, 4096), ((1, 4096),), Kind.LOW, Precision.F16),
+    Case("bf16-row", "one row", partial(Product, 4096, 4096), ((1, 4096),), Kind.LOW, Precision.BF16),
+    Case("int8-row", "one row", partial(layers.Int8Weights, 4096, 4096), ((1, 4096),), Kind.LOW),
 )
 
 _IMAGE = ((1, 3, 224, 224),)

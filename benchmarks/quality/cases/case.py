@@ -22,13 +22,29 @@ class Precision(StrEnum):
     """Of inputs and weights. Products of ``INT8`` are exact sums in int32."""
 
     F32 = "f32"
+    F16 = "f16"
     BF16 = "bf16"
     INT8 = "int8"
+    QDQ = "int8 between f32"
+    """Inputs are rounded to uint8, and outputs, too; weights are int8."""
+    INT4 = "int4 weights"
+    INT4_INT8 = "int4 weights, int8 rows"
+    """Rows are rounded to int8, with a scale for each block."""
 
 
-TOLERANCE = {Precision.F32: 1e-3, Precision.BF16: 3e-2, Precision.INT8: 0.0}
+TOLERANCE = {
+    Precision.F32: 1e-3,
+    Precision.F16: 1e-2,
+    Precision.BF16: 3e-2,
+    Precision.INT8: 0.0,
+    Precision.QDQ: 1.5e-2,
+    Precision.INT4: 1e-3,
+    Precision.INT4_INT8: 3e-2,
+}
 """Largest difference from the reference over the reference's largest magnitude. The sums of an engine differ in order;
-bf16 has 8 bits of precision and its output is rounded to them."""
+f16 and bf16 have 11 and 8 bits of precision, and outputs are rounded to them; a step of uint8 is 1 / 255."""
+DTYPES = {Precision.F16: torch.float16, Precision.BF16: torch.bfloat16}
+"""Of weights and inputs, if it is not float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,7 @@ class Case:
                 _draw_statistics(part)
         for parameter in module.parameters():
             parameter.requires_grad_(False)
-        return module.to(torch.bfloat16) if self.precision is Precision.BF16 else module
+        return module.to(DTYPES[self.precision]) if self.precision in DTYPES else module
 
     def inputs(self) -> tuple[torch.Tensor, ...]:
         """Return the inputs, the same ones at each call."""
@@ -75,7 +91,7 @@ class Case:
             # Without the sign bit, the same bytes are valid for engines that multiply unsigned or signed numbers.
             return torch.randint(0, 128, shape, generator=generator, dtype=torch.int8)
         drawn = torch.randn(shape, generator=generator)
-        return drawn.to(torch.bfloat16) if self.precision is Precision.BF16 else drawn
+        return drawn.to(DTYPES.get(self.precision, drawn.dtype))
 
 
 def _draw_statistics(norm: Any) -> None:

@@ -23,6 +23,16 @@ ONE_A_FAMILY = {case.family: case for case in CASES.values() if case.kind is Kin
 QUICK = {case.name for case in list(ONE_A_FAMILY)[::5]} | {"int8-512"}
 
 
+FEW_BITS = {
+    "int8 product": 8,
+    "int8 convolution": 4,
+    "int4 weights, int8 rows": 8,
+    "int4 weights": 2,
+    "one row": 3,
+    "decode attention": 4,
+}
+
+
 def some(cases: Iterable[Case]) -> list[ParameterSet]:
     """Return all cases, of which the round runs a few."""
     return [pytest.param(case, marks=() if case.name in QUICK else pytest.mark.whole, id=case.name) for case in cases]
@@ -44,7 +54,8 @@ def test_the_cases_cover_what_is_promised() -> None:
     kinds = [case.kind for case in CASES.values()]
     assert kinds.count(Kind.OPERATOR) >= 24
     assert kinds.count(Kind.MODEL) >= 5
-    assert {case.precision.value for case in CASES.values()} == {"f32", "bf16", "int8"}
+    families = [case.family for case in CASES.values()]
+    assert {family: families.count(family) for family in FEW_BITS} == FEW_BITS
     assert sum(case.with_stock for case in CASES.values()) >= 4
 
 

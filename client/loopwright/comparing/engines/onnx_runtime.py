@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import onnxruntime
@@ -12,8 +13,9 @@ from loopwright.comparing.engines.engine import Prepare, Prepared
 
 
 def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
-    graph = next(iter(case.graphs.values()))
-    yield "ORT_ENABLE_ALL", lambda: _prepared(case, graph, threads)
+    graphs = case.graphs
+    for name, graph in graphs.items():
+        yield name if len(graphs) > 1 else "ORT_ENABLE_ALL", partial(_prepared, case, graph, threads)
 
 
 def _prepared(case: Case, graph: Path, threads: int) -> Prepared:
