@@ -22,6 +22,7 @@ class OtherOptions(TypedDict, total=False):
     exact_math: bool
     math: MathMode
     state: StateMode | None
+    shares_weights: bool
 
 
 class ModelOptions(OtherOptions, total=False):
@@ -56,6 +57,8 @@ class Model:
         state: ``"functional"`` takes PyTorch models that change their buffers: the program takes these buffers behind
             its inputs and returns their new values behind its outputs, and `Client.compile` returns a `StatefulModel`,
             which keeps them. Other models that change their buffers are refused.
+        shares_weights: pack all weights in panels of one width (CPU), so that programs of one model for several shapes
+            can have one copy of them, as those of a decoder do.
 
     Raises:
         TypeError: ``model`` is a `Model`, or an extent in ``shapes`` is no whole number.
@@ -76,6 +79,8 @@ class Model:
     """Whether factors may be rounded to TF32."""
     state: StateMode | None = None
     """Whether buffers that the model changes become inputs and outputs of its program."""
+    shares_weights: bool = False
+    """Whether weights are packed in panels of one width."""
 
     def __post_init__(self) -> None:
         if isinstance(self.model, Model):

@@ -13,9 +13,10 @@ from tvm.target import Target
 from tvm.tirx import IterVar
 
 from loopwright.codegen.program.schedule import new_schedule
+from loopwright.codegen.weights.shared_weights import shares_weight
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
-from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES
+from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES, SHARING_RULES
 from tuner.space.rules.analysis.rule import MachineLimits
 from tuner.space.rules.analysis.sketches import Sketches
 from tuner.space.rules.gpu.dlight import Dlight
@@ -35,12 +36,14 @@ def builtin_space(mod: tvm.IRModule, target: Target, seed: int, *, experimental:
     a reduction is inlined before TVM's rules see it (`tuner.space.gpu_epilogues`). Products on tensor cores also have
     sketches with software pipelines. Tensor cores for bfloat16 are a rule of TVM's with intrinsics of Loopwright's, and
     so are those for float32 where a function permits TF32. Experimental rules are in the space, and have seeds only if
-    ``experimental``.
+    ``experimental``. A product with a weight that several programs have is scheduled by rules alone that pack it in
+    the same panels.
     """
     if target.kind.name == "llvm":
-        return _with_stock(
-            mod, target, seed, _generator(mod, target), Sketches(mod, MachineLimits.of(target), CPU_RULES)
-        )
+        machine, generator = MachineLimits.of(target), _generator(mod, target)
+        if shares_weight(mod["main"]) and (sharing := Sketches(mod, machine, SHARING_RULES)).traces:
+            return DesignSpace(mod, tune_context(mod, target, generator, seed), (), sharing)
+        return _with_stock(mod, target, seed, generator, Sketches(mod, machine, CPU_RULES))
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
     rules = (*GPU_RULES, Dlight(mod, target))
     if experimental:

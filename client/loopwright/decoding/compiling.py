@@ -15,6 +15,7 @@ from loopwright.applying.lookup import Ask, look_up_all
 from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.program.in_place import write_in_place
+from loopwright.codegen.weights.shared_weights import with_one_copy
 from loopwright.decoding.decoder import Decoder
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.program import Program
@@ -44,17 +45,19 @@ def compiled(
             f"a decoder runs on the CPU of this machine, and the target is {models[0].target}; give target='llvm', or "
             "export each of loopwright.decoder_programs"
         )
-    executables, functions, notes, agreements = {}, list[AppliedFunction](), dict[str, None](), []
-    for (length, program), model in zip(programs.items(), models, strict=True):
+    mods, functions, notes = [], list[AppliedFunction](), dict[str, None]()
+    for length, model in zip(programs, models, strict=True):
         applied, report = applying.apply(model)
         first = 2 if length == 1 else 3  # behind the tokens, the position, and which token's logits to return
         cache = applied["main"].params[first:]
-        applied = write_in_place(applied, model.module, range(first, first + len(cache)))
-        executables[length] = applying.build(applied, model.target)
+        mods.append(write_in_place(applied, model.module, range(first, first + len(cache))))
         functions += [function.of(f"{length} token{'s' if length > 1 else ''}") for function in report.functions]
         notes |= dict.fromkeys(report.notes)
+    executables, agreements = {}, []
+    for (length, program), model, mod in zip(programs.items(), models, with_one_copy(mods), strict=True):
+        executables[length] = applying.build(mod, model.target)
         if verify:
-            agreements.append(agreement(program.reference, executables[length], applied, model.target))
+            agreements.append(agreement(program.reference, executables[length], mod, model.target))
     worst = max(filter(None, agreements), key=lambda each: each.max_rel_error, default=None)
     return Decoder(executables, [*map(_zeros, cache)]), ApplyReport(
         tuple(functions), agreement=worst, notes=tuple(notes)

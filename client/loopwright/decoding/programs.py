@@ -16,7 +16,7 @@ from loopwright.frontends.torch.state import isolated
 from loopwright.model import Model
 
 PROMPT_LENGTH = 64
-"""Not tuned. One length by default: each program has the weights in the layouts that are best for it."""
+"""Not tuned."""
 
 
 class CallOnTokens(torch.nn.Module):
@@ -75,7 +75,11 @@ def decoder_programs(
     cache = _example_cache(model, max_length)
     return {
         length: Model(
-            call, example_inputs=(*_example(model, length, max_length), *cache), exact_math=exact_math, math=math
+            call,
+            example_inputs=(*_example(model, length, max_length), *cache),
+            exact_math=exact_math,
+            math=math,
+            shares_weights=True,
         )
         for length in lengths
     }

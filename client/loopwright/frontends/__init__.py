@@ -54,10 +54,12 @@ def to_program(model: Any) -> Program:
     frontend = _frontend_of(model)
     require_tvm()
     from loopwright.codegen.graph.winograd import switched_off
+    from loopwright.codegen.weights.shared_weights import share_weights
 
     with switched_off() if model.keeps_sums else nullcontext():
         program: Program = frontend.to_program(model)
-    return replace(program, bound=bound(model))
+    module = share_weights(program.module) if model.shares_weights else program.module
+    return replace(program, module=module, bound=bound(model))
 
 
 def bound(model: Model) -> frozenset[str]:

@@ -46,6 +46,9 @@ CPU_RULES: tuple[Rule, ...] = (
     Winograd(),
 )
 
+SHARING_RULES: tuple[Rule, ...] = (RegisterTile(), Vnni(), Maddwd(), BlockScaled())
+"""Those of `CPU_RULES` that pack a weight that several programs have in the same panels, whatever the program."""
+
 GPU_RULES: tuple[Rule, ...] = ()
 """Those that programs were timed of on a GPU, and that made some faster."""
 

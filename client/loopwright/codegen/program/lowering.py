@@ -18,6 +18,7 @@ from loopwright.codegen.program import extremes, quantising
 from loopwright.codegen.program.clamping import clamp
 from loopwright.codegen.program.own_calls import bind_calls
 from loopwright.codegen.weights.layout_free import declare_weights
+from loopwright.codegen.weights.shared_weights import keep_sharing
 
 
 def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
@@ -39,7 +40,7 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
             # People write extents of 32 bits, operators are legalised to 64, and TVM fails to fuse one with the other.
             lowered = _legalised_and_fused(_kept_apart(prepared))
     kept = keep_layout_notes(mod, keep_tf32(mod, keep_exact_math(mod, lowered)))
-    return declare_weights(clamp(kept))
+    return keep_sharing(mod, declare_weights(clamp(kept)))
 
 
 def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:

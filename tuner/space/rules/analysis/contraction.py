@@ -19,7 +19,7 @@ class Contraction:
     Columns ``j`` are the last axis of C. Rows ``i`` are the last other axis that A has and B has not. ``row_axis`` and
     ``column_axis`` are positions among the block's spatial axes; ``right_column`` and ``right_depth`` are positions in
     B's indices; ``right_index`` is B's position among the buffers that the block reads. ``right_is_weight`` says
-    whether B is the function's weight.
+    whether B is the function's weight, and ``right_is_shared`` whether other programs have that weight, too.
     """
 
     block: Block
@@ -31,6 +31,7 @@ class Contraction:
     right_depth: int
     right_index: int
     right_is_weight: bool
+    right_is_shared: bool = False
 
     @property
     def rows(self) -> int:
@@ -107,7 +108,8 @@ class Contraction:
         sources = [region.source for region in block.block.reads if not region.source.same_as(block.store.buffer)]
         index = next(n for n, source in enumerate(sources) if source.same_as(right.source))
         is_weight = program.weight is not None and right.source.same_as(program.weight)
-        return Contraction(block, left, right, rows[-1], column, right_column, right_depth, index, is_weight)
+        is_shared = is_weight and program.shares_weight
+        return Contraction(block, left, right, rows[-1], column, right_column, right_depth, index, is_weight, is_shared)
 
 
 def _position(load: Any, axis: Any) -> int | None:

@@ -24,6 +24,8 @@ from tuner.space.rules.analysis.steps import fuse, inline, largest_divisor, para
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
+SHARED_VECTORS = 2
+"""Of a panel of a weight that several programs have. Tiles of 6 rows by 2 vectors fill the registers of AVX2 best."""
 _IN_PLACE, _BY_TASK, _FIRST, _ONCE = 0, 1, 2, 3
 """The right operand: read where it is; a panel packed by the task that uses it; all panels packed before the product; a
 weight's panels packed once, before all calls."""
@@ -56,7 +58,7 @@ def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
     places = (_BY_TASK, _FIRST) if packs else (_IN_PLACE, _BY_TASK, _FIRST)
     return (
         Knob("rows", _ROWS),
-        Knob("vectors", _VECTORS),
+        Knob("vectors", _vectors(contraction)),
         # In a model, a weight comes from memory: panels are read in order, whatever a race with a warm cache says.
         Knob("pack", (_ONCE,) if contraction.right_is_weight else places),
         Knob("outer", (_COLUMNS, _ROWS_OUTER)),
@@ -75,7 +77,7 @@ def seeds(
     """
     scored = []
     for rows in _ROWS:
-        for vectors in _VECTORS:
+        for vectors in _vectors(contraction):
             if registers(rows, vectors) > machine.registers:
                 continue
             width = vectors * machine.lanes
@@ -267,6 +269,10 @@ class ProductTile:
 def registers(rows: int, vectors: int) -> int:
     """Return how many vectors a step needs: the tile, the right operand's, and an element of the left one."""
     return rows * vectors + vectors + 1
+
+
+def _vectors(contraction: Contraction) -> tuple[int, ...]:
+    return (SHARED_VECTORS,) if contraction.right_is_shared else _VECTORS
 
 
 def _share(outer: int, inner: int, threads: int) -> tuple[int, float]:

@@ -13,6 +13,7 @@ from tvm import tirx
 
 from loopwright.codegen.extremes import is_larger
 from loopwright.codegen.weights.layout_free import weight_of
+from loopwright.codegen.weights.shared_weights import shares_weight
 
 _SPATIAL, _REDUCE = 0, 2
 """`IterVar.DataPar`, `IterVar.CommReduce`."""
@@ -90,6 +91,8 @@ class AnalysedProgram:
     """Names of the blocks that write a parameter."""
     weight: Any
     """The parameter that is a weight (`loopwright.codegen.weights.layout_free`); None if there is none."""
+    shares_weight: bool = False
+    """Whether the weight has the layout of all programs (`loopwright.codegen.weights.shared_weights`)."""
 
     @staticmethod
     def of(mod: tvm.IRModule) -> AnalysedProgram | None:
@@ -118,7 +121,8 @@ class AnalysedProgram:
                 return None
         outputs = tuple(b.name for b in computing if any(b.store.buffer.same_as(param) for param in func.params))
         position = weight_of(func)
-        return AnalysedProgram(tuple(computing), outputs, None if position is None else func.params[position])
+        weight = None if position is None else func.params[position]
+        return AnalysedProgram(tuple(computing), outputs, weight, weight is not None and shares_weight(func))
 
     def block(self, name: str) -> Block:
         return next(block for block in self.blocks if block.name == name)

@@ -12,7 +12,7 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.analysis.block_sums import BlockSums
-from tuner.space.rules.analysis.product_tile import registers
+from tuner.space.rules.analysis.product_tile import SHARED_VECTORS, registers
 from tuner.space.rules.analysis.program import AnalysedProgram
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
@@ -34,6 +34,8 @@ class BlockScaled:
         if parts is None or parts.products.dtype != "float32" or parts.columns % machine.lanes:
             return ()
         vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
+        if program.shares_weight and SHARED_VECTORS in vectors:
+            vectors = (SHARED_VECTORS,)
         unroll = tuple(each for each in _UNROLL if parts.size % each == 0)
         return (
             Knob("rows", divisors(parts.rows, _MOST_ROWS)),
