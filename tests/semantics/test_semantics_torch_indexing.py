@@ -47,7 +47,7 @@ def test_scatters_reduce_as_pytorch_does() -> None:
 
 
 def assigned(x: torch.Tensor, i: torch.Tensor) -> list[torch.Tensor]:
-    results = [x.clone() for _ in range(7)]
+    results = [x.clone() for _ in range(9)]
     results[0][x > 0] = 5.0
     results[1][i[0, :2], :] = 1.0
     results[2][-1], results[2][:, -2] = 0.0, x[:, 0]
@@ -55,6 +55,8 @@ def assigned(x: torch.Tensor, i: torch.Tensor) -> list[torch.Tensor]:
     results[4][x[:, 0] > 0] = 3.0
     results[5][1:3, 2:5] += x[:2, :3]
     results[6][:, i[0, :2]] = 2.0
+    results[7][:, i[0, :1] - 3] = x[:, :1] * 2
+    results[8][i[:1, 0]] = x[1]
     return [*results, x.index_put((i[:, 0],), x, accumulate=True)]
 
 

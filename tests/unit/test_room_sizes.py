@@ -19,7 +19,7 @@ CEILINGS = {
     # what data decides. Models with a state. Signed certificates and verdicts, which the client verifies, also of
     # exports. The proof of what is built, and checks before TVM reads a graph. Quantised models: their operators,
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders. A cache.
-    "client": 29_950,
+    "client": 30_100,
     # Exact products and convolutions of bytes, and products with scaled blocks.
     "tuner": 11_280,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
@@ -32,11 +32,11 @@ CEILINGS = {
     "deploy": 400,
     "examples": 900,
     # Repeated certificates, and ONNX files as their authors publish them, beyond the aim of 7,500.
-    "benchmarks": 9_520,
+    "benchmarks": 9_640,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache.
-    "tests": 52_770,
+    "tests": 52_850,
     DASHBOARD: 11_700,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -1,7 +1,8 @@
-"""A graph of Dynamo: one program for each shape of its inputs, made again when its weights change."""
+"""A graph of Dynamo: a program for each shape of its inputs, made again when its weights change."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +11,9 @@ from loopwright.torch.saying import say_once
 from loopwright.torch.variant import GraphVariant, Outcome, Tuning
 
 _STATIC = "_dynamo_static_input_type"
-"""Dynamo marks so the tensors that a module holds: parameters and buffers."""
+"""Dynamo marks so the tensors that a module holds, parameters and buffers, and those of a static cache."""
+_MOST_VARIANTS = 4
+"""Programs of a graph. A cache that grows has other extents in each call. Not tuned."""
 
 
 class Graph:
@@ -19,8 +22,8 @@ class Graph:
     def __init__(self, module: torch.fx.GraphModule, tuning: Tuning) -> None:
         self._module, self._tuning = module, tuning
         places = [node for node in module.graph.nodes if node.op == "placeholder"]
+        self._count = len(places)
         self._weights = [n for n, node in enumerate(places) if _STATIC in (node.meta.get("tensor_dict") or {})]
-        self._inputs = [n for n in range(len(places)) if n not in set(self._weights)]
         self._variants: dict[Any, tuple[Any, GraphVariant]] = {}
 
     @torch.compiler.disable
@@ -30,15 +33,30 @@ class Graph:
                 "it runs where gradients are recorded, and Loopwright is for inference; call it in torch.no_grad()"
             )
             return self._module(*args)
-        shapes = tuple(_shape(args[n]) for n in self._inputs)
-        weights = [args[n] for n in self._weights]
-        stamps = tuple(map(_stamp, weights))
+        shapes, stamps = self._key(args)
         known = self._variants.get(shapes)
-        if known is None or known[0] != stamps:
-            variant = GraphVariant(self._module, self._weights, list(args), self._tuning)
-            self._variants[shapes] = (stamps, variant)
-            return variant.first()
-        return known[1](args)
+        if known is not None and known[0] == stamps:
+            return known[1](args)
+        if known is None and len(self._variants) >= _MOST_VARIANTS:
+            say_once(
+                f"its inputs have other shapes again and again, and it has programs for {_MOST_VARIANTS} of them; of a "
+                'language model, set generation_config.cache_implementation to "static"'
+            )
+            return self._module(*args)
+        variant = GraphVariant(self._module, self._weights, list(args), self._tuning)
+        outputs = variant.first()
+        self._weights = [n for n in self._weights if n not in variant.changed]
+        shapes, stamps = self._key(args)
+        self._variants[shapes] = (stamps, variant)
+        return outputs
+
+    def _key(self, args: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the shapes of the inputs, and what changes when a weight does."""
+        weights = set(self._weights)
+        return (
+            tuple(_shape(args[n]) for n in range(self._count) if n not in weights),
+            tuple(_stamp(args[n]) for n in self._weights),
+        )
 
     def uses(self, weights: set[int]) -> bool:
         """Return whether it holds one of some weights, given by ``id``."""

@@ -69,24 +69,28 @@ class GraphVariant:
     def __init__(self, module: Any, weights: Sequence[int], args: list[Any], tuning: Tuning) -> None:
         """Hold the arguments of the first call. ``weights`` are the positions of arguments that never change."""
         self._module, self._tuning, self._args = module, tuning, args
-        self._held = {id(args[place]) for place in weights}
-        fixed = set(weights)
-        self._places = [n for n, arg in enumerate(args) if n not in fixed and isinstance(arg, torch.Tensor)]
-        self.outcome = Outcome(tuple(tuple(args[n].shape) for n in self._places), "pytorch")
+        self.changed: tuple[int, ...] = ()
+        """Positions of the arguments that the graph changes in place, such as those of a cache."""
+        self._bind(args, weights)
         self._exported: Any = None
         self._outputs: tuple[Any, ...] = ()
+        """What is no tensor among the outputs; None for tensors."""
+        self._sources: dict[int, int] = {}
+        """Positions of outputs that are arguments, and of these arguments."""
         self._candidate: Callable[[Sequence[Any]], tuple[Any, ...]] | None = None
         self._program: Callable[[Sequence[Any]], tuple[Any, ...]] | None = None
 
     def first(self) -> Any:
         """Run PyTorch's program, and begin to make a faster program for later calls."""
         args, self._args = self._args, []
-        versions = [_version(arg) for arg in args]
+        before = [_state(arg) if n in self._places else _version(arg) for n, arg in enumerate(args)]
         outputs = self._module(*args)
+        self.changed = tuple(n for n, arg in enumerate(args) if _is_changed(arg, before[n]))
+        self._bind(args, [n for n in self._weights if n not in self.changed])
         self._outputs = tuple(None if isinstance(each, torch.Tensor) else each for each in outputs)
+        places = {id(args[n]): n for n in reversed(range(len(args))) if isinstance(args[n], torch.Tensor)}
+        self._sources = {place: places[id(each)] for place, each in enumerate(outputs) if id(each) in places}
         try:
-            if versions != [_version(arg) for arg in args]:
-                raise UnsupportedModel("it changes its inputs in place")
             if any(isinstance(arg, torch.Tensor) and arg.device.type != "cpu" for arg in args):
                 raise UnsupportedModel("its tensors are not on the CPU")
             if not any(isinstance(each, torch.Tensor) for each in outputs):
@@ -104,6 +108,13 @@ class GraphVariant:
             return self._module(*args)
         return self._program(args)
 
+    def _bind(self, args: Sequence[Any], weights: Sequence[int]) -> None:
+        """Take these arguments for weights, and all other tensors for inputs."""
+        self._weights = weights
+        self._held = {id(args[n]) for n in weights}
+        self._places = [n for n, arg in enumerate(args) if n not in weights and isinstance(arg, torch.Tensor)]
+        self.outcome = Outcome(tuple(tuple(args[n].shape) for n in self._places), "pytorch")
+
     def uses(self, weights: set[int]) -> bool:
         return not weights.isdisjoint(self._held)
 
@@ -115,10 +126,14 @@ class GraphVariant:
         return 1
 
     def _export(self, args: list[Any]) -> Any:
-        module, places = self._module, self._places
+        module, places, changed, sources = self._module, self._places, self.changed, self._sources
 
         class Bound(torch.nn.Module):
-            """The graph with all arguments but its inputs bound, and without what is no tensor in its outputs."""
+            """The graph with all arguments but its inputs bound.
+
+            It returns the tensors among its outputs that are no arguments, and then what it would have changed
+            arguments to.
+            """
 
             def __init__(self) -> None:
                 super().__init__()
@@ -128,8 +143,10 @@ class GraphVariant:
 
             def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
                 given = dict(zip(places, inputs, strict=True))
+                given |= {n: given[n].clone() for n in changed}
                 bound = [given[n] if n in given else getattr(self, f"bound_{n}", arg) for n, arg in enumerate(args)]
-                return tuple(each for each in module(*bound) if isinstance(each, torch.Tensor))
+                found = [each for place, each in enumerate(module(*bound)) if place not in sources]
+                return (*(each for each in found if isinstance(each, torch.Tensor)), *(given[n] for n in changed))
 
         from loopwright.frontends.torch import export
 
@@ -162,10 +179,12 @@ class GraphVariant:
         from tvm import relax
 
         from loopwright.applying import apply as applying
+        from loopwright.codegen.program.in_place import write_in_place
 
         known = self._tuning.client.look_up(self._exported)
         applied, report = applying.apply(known)
         if report.hits:
+            applied = write_in_place(applied, known.module, [self._places.index(n) for n in self.changed])
             run = relax.VirtualMachine(applying.build(applied, known.target), tvm.cpu())["main"]
             self._candidate = lambda args: self._ran(run, args)
         else:
@@ -174,8 +193,20 @@ class GraphVariant:
 
     def _ran(self, run: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         returned = run(*(_as_tvm(args[n]) for n in self._places))
-        found = iter([returned] if hasattr(returned, "__dlpack__") else returned)
-        return tuple(torch.from_dlpack(next(found)) if each is None else each for each in self._outputs)
+        tensors = [torch.from_dlpack(each) for each in ([returned] if hasattr(returned, "__dlpack__") else returned)]
+        count = len(tensors) - len(self.changed)
+        for n, new in zip(self.changed, tensors[count:], strict=True):
+            if new.data_ptr() != args[n].data_ptr():  # it was not written in place
+                args[n].copy_(new)
+        found = iter(tensors[:count])
+        return tuple(
+            args[self._sources[place]] if place in self._sources else next(found) if each is None else each
+            for place, each in enumerate(self._outputs)
+        )
+
+    def _copied(self, args: Sequence[Any]) -> list[Any]:
+        """Return arguments with copies of those that a call changes."""
+        return [arg.clone() if n in self.changed else arg for n, arg in enumerate(args)]
 
     def _tried(self, args: Sequence[Any]) -> Any:
         """Run PyTorch and then a candidate, and keep it if it computes the same and is faster."""
@@ -183,18 +214,21 @@ class GraphVariant:
         assert candidate is not None
         current = self._program or (lambda given: self._module(*given))
         times: tuple[list[float], list[float]] = ([], [])
+        before = self._copied(args)
         expected = self._module(*args)
         try:
             for run, seconds in zip((current, candidate), times, strict=True):
                 time.sleep(_REST_SECONDS)
                 for _ in range(_ROUNDS):
+                    given = self._copied(before)
                     began = time.perf_counter()
-                    outputs = run(args)
+                    outputs = run(given)
                     seconds.append(time.perf_counter() - began)
         except Exception as error:
             self._give_up(f"its program failed: {first_line(error)}")
             return expected
-        if not all(map(_agree, outputs, expected)):
+        same = all(_agree(given[n], args[n]) for n in self.changed)
+        if not same or not all(map(_agree, outputs, expected)):
             self._give_up("its program does not compute the same: it draws random numbers, or sums in another order")
             return expected
         was, now = (1e6 * min(seconds) for seconds in times)
@@ -239,3 +273,12 @@ def _agree(value: Any, expected: Any) -> bool:
 
 def _version(arg: Any) -> int:
     return arg._version if isinstance(arg, torch.Tensor) and not arg.is_inference() else 0
+
+
+def _state(arg: Any) -> Any:
+    """Return what differs after a write to a tensor: its version; or a copy, if it has none."""
+    return arg.clone() if isinstance(arg, torch.Tensor) and arg.is_inference() else _version(arg)
+
+
+def _is_changed(arg: Any, state: Any) -> bool:
+    return not torch.equal(arg, state) if isinstance(state, torch.Tensor) else _version(arg) != state

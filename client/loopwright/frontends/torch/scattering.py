@@ -126,6 +126,8 @@ def _put_at_indices(node: Node, indices: Sequence[Any]) -> Any:
     shape, axes = extents(data), [axis for axis, index in enumerate(indices) if index is not None]
     tensors = [indices[axis] for axis in axes]
     common = [int(extent) for extent in broadcast([extents(tensor) for tensor in tensors])]
+    if common == [1] and len(axes) == 1 and not node["accumulate"]:
+        return _put_at_place(node, axes[0], tensors[0])
     together = axes == list(range(axes[0], axes[-1] + 1))
     first = axes[0] if together else 0
     others = [axis for axis in range(len(shape)) if axis not in axes]
@@ -155,6 +157,18 @@ def _put_at_indices(node: Node, indices: Sequence[Any]) -> Any:
         node.cast(data, inner), index, node.cast(values, inner), "add" if accumulates else "update"
     )
     return node.cast(node.emit(result), own)
+
+
+def _put_at_place(node: Node, axis: int, index: Any) -> Any:
+    """Write at one place of an axis by a choice between new and old elements, which can be done in place."""
+    data, shape = node["self"], extents(node["self"])
+
+    def is_here(index: te.Tensor) -> te.Tensor:
+        place = from_start(tirx.Cast("int64", index[0]), tirx.const(shape[axis], "int64"))
+        return te.compute((shape[axis], *[1] * (len(shape) - 1 - axis)), lambda *i: tirx.Cast("int64", i[0]) == place)
+
+    values = relax.op.broadcast_to(node.cast(node["values"], node.dtype), [*shape[:axis], 1, *shape[axis + 1 :]])
+    return relax.op.where(node.compute(is_here, index), node.emit(values), data)
 
 
 CONVERTERS: dict[str, Converter] = {
