@@ -39,11 +39,16 @@ _STEP = 1.0
 _EQUAL = 1e-12
 
 
-def agreement(reference: Reference | None, executable: Any, mod: tvm.IRModule, target: Target) -> Agreement | None:
+def agreement(
+    reference: Reference | None, executable: Any, mod: tvm.IRModule, target: Target, weights: Sequence[Any] = ()
+) -> Agreement | None:
     """Call a compiled module and its model, and compare the outputs in number, dtype, shape and values.
 
     A second call, with special values in the inputs, is reported only: what a model that nobody meant for such values
     makes of them is no reason to refuse it.
+
+    Args:
+        weights: what ``main`` takes behind the model's inputs.
 
     Returns:
         None if there is nothing to compare with: the model has no framework of its own, or its example inputs have
@@ -55,9 +60,13 @@ def agreement(reference: Reference | None, executable: Any, mod: tvm.IRModule, t
     if reference is None or not has_relax(mod) or not runs_here(target):
         return None
     call = reference.call()
-    if call is None or not _takes(mod, call.inputs):
+    if call is None or not _takes(mod, [*call.inputs, *weights]):
         return None
-    run = relax.VirtualMachine(executable, tvm.cpu())["main"]
+    main = relax.VirtualMachine(executable, tvm.cpu())["main"]
+
+    def run(*inputs: Any) -> Any:
+        return main(*inputs, *weights)
+
     limit = TOLERANCE[precision(call.dtypes)]
     found = _compared(run, call, reference.name, limit)
     if isinstance(found, str):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
-import tvm
 from tvm.target import Target
 
 from loopwright.applying import apply as applying
 from loopwright.applying.agreement import agreement, runs_here
 from loopwright.applying.lookup import Ask, look_up_all
 from loopwright.applying.report import AppliedFunction, ApplyReport
-from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.program.in_place import write_in_place
-from loopwright.codegen.weights.shared_weights import with_one_copy
+from loopwright.codegen.weights.shared_weights import weights_apart
 from loopwright.decoding.decoder import Decoder
+from loopwright.decoding.files import DecoderProgram, empty
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.program import Program
 
@@ -53,18 +50,11 @@ def compiled(
         mods.append(write_in_place(applied, model.module, range(first, first + len(cache))))
         functions += [function.of(f"{length} token{'s' if length > 1 else ''}") for function in report.functions]
         notes |= dict.fromkeys(report.notes)
-    executables, agreements = {}, []
-    for (length, program), model, mod in zip(programs.items(), models, with_one_copy(mods), strict=True):
-        executables[length] = applying.build(mod, model.target)
+    built, agreements = {}, []
+    for (length, program), model, (mod, weights) in zip(programs.items(), models, weights_apart(mods), strict=True):
+        built[length] = DecoderProgram(applying.build(mod, model.target), weights)
         if verify:
-            agreements.append(agreement(program.reference, executables[length], mod, model.target))
+            agreements.append(agreement(program.reference, built[length].executable, mod, model.target, weights))
+    empty_cache = [empty(list(map(int, each.ty.shape)), str(each.ty.dtype)) for each in cache]
     worst = max(filter(None, agreements), key=lambda each: each.max_rel_error, default=None)
-    return Decoder(executables, [*map(_zeros, cache)]), ApplyReport(
-        tuple(functions), agreement=worst, notes=tuple(notes)
-    )
-
-
-def _zeros(param: Any) -> Any:
-    """Return zeros of an input's shape: a masked key counts nothing, but its value is multiplied by 0."""
-    shape = [int(extent) for extent in param.ty.shape]
-    return tvm.runtime.tensor(np.zeros(shape, numpy_dtype(str(param.ty.dtype))))
+    return Decoder(built, empty_cache), ApplyReport(tuple(functions), agreement=worst, notes=tuple(notes))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relax
 
+from loopwright.decoding import files
+from loopwright.decoding.files import DecoderProgram
 from loopwright.decoding.sampling import next_token
 
 
@@ -19,23 +23,51 @@ class Decoder:
     programs write into the cache in place. Two threads must not use a decoder at once.
     """
 
-    def __init__(self, executables: Mapping[int, Any], cache: Sequence[Any]) -> None:
+    def __init__(self, programs: Mapping[int, DecoderProgram], cache: Sequence[Any]) -> None:
         """Take the programs, and make an empty cache.
 
         Args:
-            executables: a ``relax.VMExecutable`` for each number of tokens in a call, one among them. Each takes the
-                tokens, the position, the index of the token whose logits it returns, unless it takes one token, and the
-                cache. It returns the logits, and the cache's tensors, into which it has written.
+            programs: a program for each number of tokens in a call, one among them. Each takes the tokens, the
+                position, the index of the token whose logits it returns, unless it takes one token, the cache, and its
+                weights. It returns the logits, and the cache's tensors, into which it has written.
             cache: the keys of all layers, then their values: ``tvm.runtime.Tensor`` of ``[1, heads, capacity, size]``.
         """
-        self.executables = dict(executables)
-        """The programs by the number of tokens in a call."""
+        self.programs = dict(programs)
+        """The programs by the number of tokens in a call. They have their weights in common."""
         self.max_length = int(cache[0].shape[2])
         """The number of tokens that the cache has room for."""
         self.cache = list(cache)
         """The keys of all layers, then their values, of which `position` rows are valid."""
-        self._calls = {length: relax.VirtualMachine(each, tvm.cpu())["main"] for length, each in executables.items()}
+        self._calls = {
+            length: relax.VirtualMachine(each.executable, tvm.cpu())["main"] for length, each in programs.items()
+        }
         self._position = 0
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> Decoder:
+        """Return a decoder that `save` wrote, with an empty cache. Needs TVM, and neither PyTorch nor the service.
+
+        The weights are mapped into memory, so that several processes with one folder share them.
+
+        Args:
+            folder: the folder.
+
+        Raises:
+            FileNotFoundError: it contains no decoder.
+            UnsupportedVersion: another version of TVM wrote it.
+        """
+        return Decoder(*files.read(Path(folder)))
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the programs and the weights to a folder, for this kind of machine. A C++ compiler is needed.
+
+        Args:
+            folder: the folder to write. It must be empty or not exist.
+
+        Raises:
+            FileExistsError: the folder is not empty.
+        """
+        files.write(Path(folder), self.programs, self.cache)
 
     @property
     def position(self) -> int:
@@ -172,6 +204,7 @@ class Decoder:
         arguments = [ids, np.asarray(self._position, "int64")]
         if length > 1:
             arguments.append(np.asarray([len(tokens) - 1], "int64"))
-        logits, *self.cache = self._calls[length](*map(tvm.runtime.tensor, arguments), *self.cache)
+        weights = self.programs[length].weights
+        logits, *self.cache = self._calls[length](*map(tvm.runtime.tensor, arguments), *self.cache, *weights)
         self._position += len(tokens)
         return logits.numpy().reshape(-1)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import transformers
+import tvm
 from torch import nn
 
 from loopwright import Client, Decoder, UnsupportedModel
+from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.decoding.programs import decoder_programs
 from loopwright.decoding.sampling import next_token
 from tests.support.cases import first
@@ -136,6 +141,33 @@ def test_the_cache_is_written_in_place_and_only_at_the_position(decoder: Decoder
         assert tensor.data_ptr() == address
         assert (tensor.numpy()[:, :, 4:] == old[:, :, 4:]).all()
         assert (tensor.numpy()[:, :, :4] != old[:, :, :4]).any(axis=(1, 3)).all()
+
+
+def test_the_programs_have_their_weights_in_common(mistral: Any, decoder: Decoder) -> None:
+    weights = {tensor: tensor.numpy().nbytes for each in decoder.programs.values() for tensor in each.weights}
+    of_model = sum(each.nbytes for each in mistral.parameters())
+    assert of_model <= sum(weights.values()) < 1.1 * of_model
+
+
+def test_a_saved_decoder_makes_the_same_tokens(decoder: Decoder, tmp_path: Path) -> None:
+    decoder.reset()
+    tokens = decoder.generate(TEXT[:6], 9)
+    decoder.save(tmp_path / "decoder")
+    code = f"""import sys
+from loopwright import Decoder
+loaded = Decoder.load({str(tmp_path / "decoder")!r})
+assert loaded.max_length == {CAPACITY}
+assert loaded.generate({TEXT[:6]}, 9) == {tokens}
+assert "transformers" not in sys.modules"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(FileExistsError, match="is not empty"):
+        decoder.save(tmp_path / "decoder")
+    manifest = tmp_path / "decoder" / "decoder.json"
+    manifest.write_text(manifest.read_text().replace(tvm.__version__, "0.1"))
+    with pytest.raises(UnsupportedVersion, match="was written with TVM"):
+        Decoder.load(tmp_path / "decoder")
+    with pytest.raises(FileNotFoundError):
+        Decoder.load(tmp_path)
 
 
 def test_tokens_can_be_taken_back(decoder: Decoder) -> None:

@@ -20,7 +20,7 @@ from loopwright.codegen.program.schedule import scheduled_function
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.weights.packed_weight import packs_weight
 from loopwright.codegen.weights.prepacking import fold_packing
-from loopwright.codegen.weights.shared_weights import shares_weight, with_one_copy
+from loopwright.codegen.weights.shared_weights import shares_weight, weights_apart
 from loopwright.frontends import to_program
 from loopwright.model import Model
 from tests.support.models import lowered
@@ -42,19 +42,6 @@ class Nibbles(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         numbers = torch.stack([self.weight & 15, self.weight >> 4], -1).reshape(self.extents).to(x.dtype) - 8
         return nn.functional.linear(x, (numbers * self.scale[..., None]).reshape(self.extents[0], -1))
-
-
-def tensors(mods: list[tvm.IRModule]) -> list[Any]:
-    """Return the constant tensors of modules, each once."""
-    found: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, tvm.ir.GenericConst) and not any(node.value.same_as(each) for each in found):
-            found.append(node.value)
-
-    for mod in mods:
-        relax.analysis.post_order_visit(mod["main"], visit)
-    return found
 
 
 def packed(model: nn.Module, rows: torch.Tensor, seed: int) -> tvm.IRModule:
@@ -84,15 +71,13 @@ def packed(model: nn.Module, rows: torch.Tensor, seed: int) -> tvm.IRModule:
 )
 def test_programs_for_one_row_and_for_more_have_one_copy_of_a_packed_weight(model: nn.Module, depth: int) -> None:
     examples = [torch.randn(rows, depth, generator=DRAWN) for rows in (1, 6, 17)]
-    apart = [packed(model, rows, seed) for seed, rows in enumerate(examples)]
-    shared = with_one_copy(apart)
-    largest = [max(each.numpy().size for each in tensors([mod])) for mod in apart]
+    programs = weights_apart([packed(model, rows, seed) for seed, rows in enumerate(examples)])
+    largest = [max(weights, key=lambda each: each.numpy().size) for _, weights in programs]
+    assert largest[0].numpy().ndim > 2
     assert len(set(largest)) == 1
-    assert sum(each.numpy().size == largest[0] for each in tensors(apart)) == 3
-    assert sum(each.numpy().size == largest[0] for each in tensors(shared)) == 1
-    for mod, rows in zip(shared, examples, strict=True):
+    for (mod, weights), rows in zip(programs, examples, strict=True):
         machine = relax.VirtualMachine(compile_module(mod, TARGET), tvm.cpu())
-        found = machine["main"](tvm.runtime.tensor(rows.numpy())).numpy()
+        found = machine["main"](tvm.runtime.tensor(rows.numpy()), *weights).numpy()
         np.testing.assert_allclose(found, model(rows).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
@@ -118,7 +103,9 @@ def test_constants_that_differ_in_shape_dtype_or_values_stay_apart() -> None:
     zeros = np.zeros((2, 3), "float32")
     ones = zeros.copy()
     ones[-1, -1] = 1
-    mods = with_one_copy(
-        [constants(zeros, zeros.T.copy(), ones), constants(zeros.view("int32"), zeros.copy(), zeros.reshape(6))]
+    [(first, ours), (second, theirs)] = weights_apart(
+        [constants(zeros, zeros.T.copy(), ones, zeros.copy()), constants(zeros.view("int32"), zeros, zeros.reshape(6))]
     )
-    assert len(tensors(mods)) == 5
+    assert (len(ours), len(theirs)) == (3, 3)
+    assert len({*ours, *theirs}) == 5
+    assert len(first["main"].params) == len(second["main"].params) == 3

@@ -7,13 +7,13 @@ attribute, schedules pack all weights in panels of one width (`tuner.space`), an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tvm
 from tvm import relax
 
-from loopwright.codegen.functions import prim_funcs, relax_funcs
+from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.graph.rewriting import replace_constants
 from loopwright.codegen.weights.layout_free import weight_of
 
@@ -41,21 +41,36 @@ def shares_weight(func: tvm.tirx.PrimFunc) -> bool:
     return bool(func.attrs) and bool(func.attrs.get(SHARED_WEIGHTS))
 
 
-def with_one_copy(mods: Sequence[tvm.IRModule]) -> list[tvm.IRModule]:
-    """Return modules in which equal constants of their Relax functions, of all modules together, are one tensor."""
-    tensors: dict[Any, tvm.ir.GenericConst] = {}
+def weights_apart(mods: Sequence[tvm.IRModule]) -> list[tuple[tvm.IRModule, list[tvm.runtime.Tensor]]]:
+    """Return modules whose ``main`` takes its constants as parameters behind the others, and these tensors in order.
 
-    def first(constant: tvm.ir.GenericConst) -> tvm.ir.GenericConst:
-        array = constant.value.numpy()
-        return tensors.setdefault((str(array.dtype), array.shape, hashlib.sha256(array).digest()), constant)
+    Equal constants, of all modules together, are one tensor.
+    """
+    tensors: dict[Any, tvm.runtime.Tensor] = {}
 
-    results = []
-    for mod in mods:
-        result = mod.clone()
-        for var, func in relax_funcs(mod):
-            result.update_func(var, replace_constants(mod, func, [(first(each), each) for each in _constants(func)]))
-        results.append(result)
-    return results
+    def first(tensor: tvm.runtime.Tensor) -> tvm.runtime.Tensor:
+        array = tensor.numpy()
+        return tensors.setdefault((str(array.dtype), array.shape, hashlib.sha256(array).digest()), tensor)
+
+    return [_apart(mod, first) for mod in mods]
+
+
+def _apart(
+    mod: tvm.IRModule, first: Callable[[tvm.runtime.Tensor], tvm.runtime.Tensor]
+) -> tuple[tvm.IRModule, list[tvm.runtime.Tensor]]:
+    func = mod["main"]
+    parameters: list[tuple[relax.Var, tvm.ir.GenericConst]] = []
+    variables: dict[tvm.runtime.Tensor, relax.Var] = {}
+    for constant in _constants(func):
+        tensor = first(constant.value)
+        variable = variables.setdefault(tensor, relax.Var(f"constant_{len(variables)}", constant.ty))
+        parameters.append((variable, constant))
+    replaced = replace_constants(mod, func, parameters)
+    params = [*replaced.params, *variables.values()]
+    result = mod.clone()
+    main = relax.Function(params, replaced.body, replaced.ret_ty, replaced.is_pure, replaced.attrs)
+    result.update_func(result.get_global_var("main"), main)
+    return result, list(variables)
 
 
 def _constants(func: relax.Function) -> list[tvm.ir.GenericConst]:
