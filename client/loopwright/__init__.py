@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from loopwright.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from loopwright.applying.exporting import export_library
     from loopwright.applying.report import ApplyReport
     from loopwright.client import Client
     from loopwright.decoding.decoder import Decoder
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from loopwright.jobs.job import Job, JobEvent
     from loopwright.jobs.job_group import JobGroup
     from loopwright.model import Model
+    from loopwright.packaging.exporting import export_library
     from loopwright.packaging.load import load
     from loopwright.packaging.verify import verify
     from loopwright.results.best import Best
@@ -66,7 +66,7 @@ _HOME = {
     "StatefulModel": "stateful",
     "decoder_programs": "decoding.programs",
     "explain": "frontends.space_description",
-    "export_library": "applying.exporting",
+    "export_library": "packaging.exporting",
     "load": "packaging.load",
     "plan_shapes": "shapes.plan",
     "register_intrinsics": "results.stock",

@@ -97,7 +97,7 @@ def compiled(
     recorded = _Recorded(ask)
     built = build(source, recorded)
 
-    from loopwright.applying.exporting import export_library
+    from loopwright.packaging.exporting import export_library
 
     def fill(folder: Path) -> Stored:
         export_library(built.executable, folder / "model.so")

@@ -124,7 +124,7 @@ def compile(
         if client.last_plan is not None:
             show_plan(client.last_plan)
     # Imported here, because the other commands need no TVM.
-    from loopwright.applying.exporting import export_library
+    from loopwright.packaging.exporting import export_library
 
     export_library(built, output, target)
     if as_json:

@@ -16,7 +16,6 @@ import tvm
 from tvm import relax
 
 from loopwright.applying import apply as applying
-from loopwright.applying.exporting import export_library
 from loopwright.applying.lookup import LookedUp
 from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.functions import prim_funcs, relax_funcs, write_only
@@ -31,6 +30,7 @@ from loopwright.codegen.weights.prepacking import split
 from loopwright.comparing.files import Files
 from loopwright.errors import UnsupportedModel
 from loopwright.packaging import load
+from loopwright.packaging.exporting import export_library
 from loopwright.packaging.manifest import (
     NAME,
     Check,
