@@ -134,12 +134,13 @@ def _require_tables(settings: Settings) -> None:
 
 
 def serve(settings: Settings) -> None:
-    """Run until a signal comes; the one line on stdout is the URL."""
+    """Run until a signal comes; the one line on standard output is the URL."""
     from service.process.exit_status import leave
     from service.process.supervisor import ServeError, Supervisor
 
     supervisor = Supervisor(settings)
     supervisor.handle_signals()
+    print("loopwright: starting database, API, controller and Ray ...", file=sys.stderr, flush=True)
     try:
         with supervisor.running():
             print(f"Loopwright is ready: {supervisor.login_url()}", flush=True)
