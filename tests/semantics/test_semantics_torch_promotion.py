@@ -105,6 +105,20 @@ def test_floor_and_remainder_of_floats_are_exact() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_truncated_quotients_of_half_precision_are_rounded_before(dtype: torch.dtype) -> None:
+    a, b = (torch.arange(1, most + 1, dtype=torch.float32) * 0.37 for most in (191, 59))
+    pairs = torch.cartesian_prod(a, b).to(dtype)
+    given = (pairs[:, 0].clone(), pairs[:, 1].clone())
+    expected = torch.div(*given, rounding_mode="trunc")
+    assert (expected != torch.trunc(given[0].float() / given[1].float())).any()
+    [found] = compiled(Calls(lambda a, b: torch.div(a, b, rounding_mode="trunc")), given)(*given)
+    assert torch.equal(found, expected)
+    special = torch.tensor([INF, -INF, NAN, -0.0, 0.0, 1.0]).to(dtype)
+    by = torch.tensor([2.0, -3.0, 1.0, 4.0, 0.0, 0.0]).to(dtype)
+    assert_agree({"trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc")}, (special, by))
+
+
 def test_integers_are_divided_as_pytorch_divides_them() -> None:
     def all_of(a: torch.Tensor, b: torch.Tensor) -> object:
         modes = [torch.div(a, b, rounding_mode=mode) for mode in ("floor", "trunc")]

@@ -45,6 +45,23 @@ def _floored(left: Any, right: Any) -> Any:
     return tirx.Select(right == zero, left / right, whole)
 
 
+def _truncated(own: str) -> _Element:
+    """Return the truncation of a quotient that is rounded to the dtype of the result before, as PyTorch does."""
+
+    def element(left: Any, right: Any) -> Any:
+        quotient = left / right
+        if own == "bfloat16":  # TVM leaves out a cast to it and back
+            bits = tirx.reinterpret("uint32", quotient)
+            one, sixteen = tirx.const(1, "uint32"), tirx.const(16, "uint32")
+            rounded = bits + tirx.const(0x7FFF, "uint32") + ((bits >> sixteen) & one)
+            quotient = tirx.reinterpret("float32", (rounded >> sixteen) << sixteen)
+        elif own != str(left.ty):
+            quotient = tirx.Cast(str(left.ty), tirx.Cast(own, quotient))
+        return tirx.trunc(quotient)
+
+    return element
+
+
 def _float_remainder(left: Any, right: Any) -> Any:
     """The remainder that has the sign of the divisor."""
     rest = tirx.truncmod(left, right)
@@ -64,7 +81,6 @@ _INTEGERS: dict[str, _Element] = {
 }
 _FLOATS: dict[str, _Element] = {
     "floor": _floored,
-    "trunc": lambda left, right: tirx.trunc(left / right),
     "remainder": _float_remainder,
     "fmod": tirx.truncmod,
 }
@@ -78,7 +94,8 @@ def _whole(kind: str) -> Converter:
         own = node.dtype
         if "float" in own:
             operands = [node.cast(node.cast(node[name], own), wide(own)) for name in ("self", "other")]
-            return node.cast(elementwise(node, _FLOATS[kind], *operands), own)
+            element = _truncated(own) if kind == "trunc" else _FLOATS[kind]
+            return node.cast(elementwise(node, element, *operands), own)
         left, right = (node.cast(node[name], own) for name in ("self", "other"))
         number = node["other"]
         if not is_tensor(number) and number not in (0, -1) and kind in _OF_CONSTANTS:
