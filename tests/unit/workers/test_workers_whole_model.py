@@ -78,8 +78,22 @@ def test_a_model_is_timed_with_and_without_schedules(submission: Submission) -> 
     for given in ({}, chosen):
         found = timed(submission.module_json, given)
         assert found.reason is None
-        assert len(found.run_secs) == 5
+        assert len(found.run_secs) == whole_model.LOOPS
         assert all(0 < seconds < 1 for seconds in found.run_secs)
+
+
+@pytest.mark.parametrize("call", [2e-6, 0.004, 0.05, 2.0])
+def test_a_model_is_timed_in_loops_and_its_first_call_does_not_count(call: float) -> None:
+    calls: list[int] = []
+
+    def seconds(number: int) -> float:
+        calls.append(number)
+        return call if number else 1.5 * call  # as after a rest
+
+    assert whole_model.in_a_loop(seconds) == [call] * whole_model.LOOPS
+    first, *loops = calls
+    assert first == 0
+    assert set(loops) == {max(3, round(0.3 / (1.5 * call)))}
 
 
 def test_the_schedules_that_it_is_given_are_those_that_run(submission: Submission) -> None:
