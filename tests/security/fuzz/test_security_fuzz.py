@@ -1,4 +1,4 @@
-"""Whatever is sent as a module, a trace, a target or a record: the API refuses it or takes it, and goes on."""
+"""Whatever is sent as a module, a trace, a target, a record or a body: the API refuses it or takes it, and goes on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.security.fuzz import bodies
 from tests.security.fuzz.inputs import request
 from tests.security.fuzz.known_cases import KNOWN
 from tests.security.fuzz.seeds import Seeds, make_seeds
 from tests.security.fuzz.watch import Found, Watched, files, records, watched
 from tests.support.cases import first
+from tests.support.openapi_document import openapi_document
+from tests.support.programs import product
 from tests.support.waiting import wait_for
 
 SEED = 22
@@ -52,6 +55,40 @@ def test_mutated_inputs_do_no_harm(api: Watched, seeds: Seeds, inputs: int) -> N
     assert found.statuses[422] > inputs // 4
     assert found.statuses[200] + found.statuses[202] > inputs // 20
     assert rendered.statuses[200] > 0
+
+
+@pytest.fixture(scope="module")
+def names(api: Watched) -> dict[str, str]:
+    """A job and a user, by the parameters of paths."""
+    module = {"format": "tvmscript", "data": product(8)}
+    job = api.api.http.post("/api/v1/jobs", json={"module": module})
+    user = api.api.http.post("/api/v1/users", json={"name": "changed"})
+    assert (job.status_code, user.status_code) == (202, 201)
+    return {"job_id": job.json()["id"], "name": "changed"}
+
+
+def test_the_corpus_has_a_body_for_each_endpoint_that_takes_one() -> None:
+    paths = openapi_document()["paths"]
+    taking = {
+        (method.upper(), path)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if "requestBody" in operation
+    }
+    assert taking == set(bodies.BODIES)
+
+
+@pytest.mark.parametrize("endpoint", bodies.BODIES, ids=" ".join)
+@pytest.mark.parametrize("inputs", [20, pytest.param(500, marks=pytest.mark.whole)])
+def test_mutated_bodies_do_no_harm(api: Watched, names: dict[str, str], endpoint: tuple[str, str], inputs: int) -> None:
+    before = api.processes()
+    numbered = ((f"number {number}", bodies.request(names, endpoint, SEED, number)) for number in range(inputs))
+    found = api.send(numbered, api.admins)
+    assert_unharmed(api, found)
+    assert api.processes() == before
+    assert found.statuses[422] > inputs // 4
+    # There is no best that could be raced again.
+    assert len(found.statuses) > 1 or endpoint == ("POST", "/api/v1/rechecks")
 
 
 @pytest.mark.parametrize("name", first(1, list(KNOWN)))

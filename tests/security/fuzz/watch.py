@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,12 +25,14 @@ USERS = 4
 """Each has one request under way: two are worked on, and two wait."""
 ANSWER_SECONDS = 120.0
 """A request that has no answer by then hangs: the sandbox gives an input 30 s, and waits 10 s for a child."""
+ADMIN_SECONDS = 20.0
+"""Likewise, where no input is large enough to need a sandbox for long."""
 _TRIES = 40
 """Of a request that the service is too busy for."""
 _BEAT_SECONDS = 10.0
 _LIMITS = httpx.Limits(keepalive_expiry=2.0)
 """Less than the 5 s after which the API closes an idle connection, maybe just when it is used again."""
-_TAKEN = (200, 202)
+_TAKEN = (200, 201, 202)
 _REFUSED = (400, 403, 404, 409, 413, 422)
 
 
@@ -53,23 +56,25 @@ class Watched:
         self.api = api
         self.process = psutil.Process(api.process.pid)
         self.at_rest = sorted(child.name() for child in self.process.children(recursive=True))
-        self._users: list[httpx.Client] = []
-        for number in range(USERS):
-            name = f"user{number}"
-            assert api.http.post("/api/v1/users", json={"name": name, "quota": {}}).status_code == 201
-            made = api.http.post("/api/v1/tokens", json={"name": "fuzz", "user": name})
-            headers = {"Authorization": f"Bearer {made.json()['secret']}", "Content-Type": "application/json"}
-            client = httpx.Client(
-                base_url=api.url, headers=headers, timeout=ANSWER_SECONDS, trust_env=False, limits=_LIMITS
-            )
-            self._users.append(client)
+        self._users = [self._client("submit", ANSWER_SECONDS) for _ in range(USERS)]
+        self.admins = [self._client("admin", ADMIN_SECONDS) for _ in range(2)]
+        """Clients of users who may do all."""
+
+    def _client(self, role: str, seconds: float) -> httpx.Client:
+        """Return a client of a new user without limits, who waits so long for an answer."""
+        name = f"user-{secrets.token_hex(4)}"
+        user = {"name": name, "role": role, "quota": {}}
+        assert self.api.http.post("/api/v1/users", json=user).status_code == 201
+        made = self.api.http.post("/api/v1/tokens", json={"name": "fuzz", "user": name, "scope": role})
+        headers = {"Authorization": f"Bearer {made.json()['secret']}", "Content-Type": "application/json"}
+        return httpx.Client(base_url=self.api.url, headers=headers, timeout=seconds, trust_env=False, limits=_LIMITS)
 
     def close(self) -> None:
-        for client in self._users:
+        for client in (*self._users, *self.admins):
             client.close()
 
-    def send(self, requests: Iterable[tuple[str, Request]]) -> Found:
-        """Send named requests, as many at a time as there are users, and read back what was taken."""
+    def send(self, requests: Iterable[tuple[str, Request]], clients: Sequence[httpx.Client] = ()) -> Found:
+        """Send named requests, one of each client at a time, and read back what was taken; by default, as users."""
         found, pending, lock = Found(), iter(requests), threading.Lock()
 
         def work(client: httpx.Client) -> None:
@@ -84,8 +89,8 @@ class Watched:
                         if fault:
                             found.faults.append(f"{name}: {fault}\n{str(request)[:4000]}")
 
-        with ThreadPoolExecutor(USERS) as pool:
-            list(pool.map(work, self._users))
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(work, clients or self._users))
         return found
 
     def _exchange(self, client: httpx.Client, request: Request) -> Iterator[tuple[int, str]]:
@@ -95,6 +100,10 @@ class Watched:
         if isinstance(answer, httpx.Response) and answer.status_code in _TAKEN:
             for reading in _readings(request, answer):
                 yield _judged(_answered(client, reading), reading)
+
+    def processes(self) -> set[int]:
+        """Return the ids of the processes that live on: the API, and those below it while nothing is asked of it."""
+        return {self.process.pid, *(child.pid for child in self.process.children(recursive=True))}
 
     def children(self) -> list[str]:
         """Return the programs that run below the API, once they are those that ran at first: no forks are left."""
@@ -143,7 +152,7 @@ def _answered(client: httpx.Client, request: Request) -> httpx.Response | str:
                 request.method, request.path, content=request.content, params=list(request.query) or None
             )
         except httpx.TimeoutException:
-            return f"no answer within {ANSWER_SECONDS:g} s"
+            return f"no answer within {client.timeout.read:g} s"
         except httpx.TransportError as error:
             return f"the connection broke: {error!r}"
         if answer.status_code not in (429, 503):
