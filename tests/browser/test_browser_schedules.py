@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -81,6 +82,43 @@ def test_the_state_of_the_gpu_is_said_where_it_is_known(
     words = "1980\u00a0MHz, memory 2619\u00a0MHz, 61\u00a0°C, 412\u00a0W"
     expect(page.get_by_text(f"{words}, throttled: power cap", exact=True)).to_be_visible()
     expect(page.get_by_text(f"The GPU after the race: {words}, not throttled.")).to_be_visible()
+
+
+@pytest.mark.whole
+def test_signatures_say_whose_key_it_is_and_that_it_is_revoked(
+    page: Page, service: ServiceClient, job: dict[str, Any]
+) -> None:
+    record_id = job["tasks"][0]["record_id"]
+    keys = service.items("/keys")
+    slowdown = {"value": 1.004, "low": 0.99, "high": 1.02}
+    document = {"format": 1, "kind": "recheck", "result": {"verdict": "holds", "slowdown": slowdown}}
+    verdict = {"document": json.dumps(document), "key_id": "0123456789abcdef", "signature": ""}
+
+    def with_signatures(route: Route) -> None:
+        record = route.fetch().json()
+        assert record["certificate"]["signed"]["key_id"] == keys[0]["id"]
+        record["certificate"] |= {"checked_at": job["created_at"], "verdict": verdict}
+        record["imported_certificate"] = {
+            "signed": verdict,
+            "public_key": "",
+            "signed_by": "another deployment",
+            "imported_at": job["created_at"],
+        }
+        route.fulfill(json=record)
+
+    page.route(f"**/api/v1/records/{record_id}", with_signatures)
+    page.goto(f"{service.url}/records/{record_id}")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text(f"The certificate is signed with the key {keys[0]['id']}. loopwright verifies")
+    expect(main).to_contain_text("holds with a slowdown of 1.004 (0.990 to 1.020).")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "The verdict is signed with the key 0123456789abcdef, which is none of this service's keys"
+    )
+    expect(main).to_contain_text("a certificate that another deployment has signed (key 0123456789abcdef)")
+    revoked = [key | {"revoked_at": job["created_at"]} for key in keys]
+    page.route("**/api/v1/keys", lambda route: route.fulfill(json={"items": revoked, "next_page_token": None}))
+    page.reload()
+    expect(page.get_by_role("alert").first).to_contain_text(f"{keys[0]['id']}, which is revoked: others may have it")
 
 
 @pytest.mark.whole

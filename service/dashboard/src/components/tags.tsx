@@ -1,4 +1,4 @@
-import type { JobState, TaskState } from "../api/types";
+import type { JobState, RecheckResult, TaskState } from "../api/types";
 import { CheckIcon } from "./icons";
 import { Tag, type Tone } from "./tag";
 
@@ -26,6 +26,18 @@ export function CertifiedTag({ certified, pending = false }: { certified: boolea
   ) : (
     <Tag tone="neutral">not certified</Tag>
   );
+}
+
+const VERDICT_TONE: Record<RecheckResult["verdict"], Tone> = {
+  holds: "good",
+  regression: "bad",
+  failed: "bad",
+  unclear: "warn",
+};
+
+/** What a later race says of a certificate. */
+export function VerdictTag({ verdict }: { verdict: RecheckResult["verdict"] }) {
+  return <Tag tone={VERDICT_TONE[verdict]}>{verdict}</Tag>;
 }
 
 export function RegressedTag() {

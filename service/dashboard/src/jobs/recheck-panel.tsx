@@ -1,15 +1,14 @@
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import type { Recheck, RecheckResult } from "../api/types";
+import type { Recheck } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
 import { Empty } from "../components/empty";
 import { Panel } from "../components/panel";
-import { Tag } from "../components/tag";
+import { VerdictTag } from "../components/tags";
 import { formatInterval, formatLatency } from "../format/units";
+import { KeyId } from "../signatures/signature";
 import { rechecksQuery } from "./queries";
-
-const TONES = { holds: "good", regression: "bad", failed: "bad", unclear: "warn" } as const;
 
 const columns: Columns<Recheck> = [
   {
@@ -21,7 +20,11 @@ const columns: Columns<Recheck> = [
       </Link>
     ),
   },
-  { id: "verdict", header: "Verdict", cell: ({ row }) => <Verdict result={row.original.result} /> },
+  {
+    id: "verdict",
+    header: "Verdict",
+    cell: ({ row: { original: best } }) => (best.result ? <VerdictTag verdict={best.result.verdict} /> : "–"),
+  },
   {
     id: "certified",
     header: "Certified",
@@ -41,6 +44,11 @@ const columns: Columns<Recheck> = [
     meta: { numeric: true },
     cell: ({ row: { original: best } }) =>
       best.result?.slowdown ? formatInterval(best.result.slowdown) : "–",
+  },
+  {
+    id: "signed",
+    header: "Signed with",
+    cell: ({ row: { original: best } }) => (best.signed ? <KeyId id={best.signed.key_id} /> : "–"),
   },
   { id: "why", header: "Why", cell: ({ row }) => row.original.result?.message ?? row.original.reason },
 ];
@@ -74,8 +82,4 @@ export function RecheckPanel({ id }: { id: string }) {
       />
     </Panel>
   );
-}
-
-function Verdict({ result }: { result: RecheckResult | null }) {
-  return result ? <Tag tone={TONES[result.verdict]}>{result.verdict}</Tag> : "–";
 }

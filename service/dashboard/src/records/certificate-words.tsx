@@ -5,6 +5,8 @@ import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
 import { formatDeviceState } from "../format/device-state";
 import { formatLatency, formatSmall, formatSpeedup, formatSpeedupInterval, plural } from "../format/units";
+import { Signature } from "../signatures/signature";
+import { LastRecheck } from "./last-recheck";
 import { libraryWords } from "./library-words";
 
 const GRADES: Record<NonNullable<Certificate["grade"]>, string> = {
@@ -52,23 +54,12 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         {c.library && <> {libraryWords(c.library, c.best_us)}</>}
       </Text>
       <Text size="sm" c="var(--muted)">
-        Certified <RelativeTime time={c.created_at} />.
-        {c.checked_at && (
-          <>
-            {" "}
-            Raced again <RelativeTime time={c.checked_at} />.
-          </>
-        )}{" "}
-        Conditions: {c.conditions}.
+        Certified <RelativeTime time={c.created_at} />. Conditions: {c.conditions}.
         {c.device_state && <> The GPU after the race: {formatDeviceState(c.device_state)}.</>} Sandbox of the
         race: <SandboxTag level={c.sandbox} />
       </Text>
-      {c.signed && (
-        <Text size="sm" c="var(--muted)">
-          Signed with the key <code>{c.signed.key_id}</code>. <code>loopwright</code> verifies the signature
-          before it compiles the schedule.
-        </Text>
-      )}
+      {c.signed && <Signature what="The certificate" keyId={c.signed.key_id} />}
+      {c.checked_at && <LastRecheck time={c.checked_at} verdict={c.verdict} />}
     </Stack>
   );
 }

@@ -12,6 +12,7 @@ import { formatLatency, formatSpeedup } from "../format/units";
 import { AssemblyPanel } from "./assembly-panel";
 import { CertificateWords } from "./certificate-words";
 import { CompareButton } from "./compare-button";
+import { ImportedWords } from "./imported-words";
 import { ProgramPanel } from "./program-panel";
 import { Provenance } from "./provenance";
 import { recordQuery } from "./queries";
@@ -59,7 +60,7 @@ function RecordView({ record }: { record: RecordDetail }) {
       </Panel>
 
       <Panel title="Certificate">
-        <div style={{ padding: "0 1rem 1rem" }}>
+        <Stack gap="sm" px="md" pb="md" maw="62rem">
           {record.certificate ? (
             <>
               <CertificateWords certificate={record.certificate} />
@@ -71,7 +72,8 @@ function RecordView({ record }: { record: RecordDetail }) {
               closing race and a comparison of results, is certified.
             </Text>
           )}
-        </div>
+          {record.imported_certificate && <ImportedWords imported={record.imported_certificate} />}
+        </Stack>
       </Panel>
 
       <ProgramPanel record={record} />
