@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+import torch
 import tvm
 from onnx import helper, numpy_helper
 
@@ -16,7 +18,7 @@ from loopwright.applying.lookup import lower
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.lowering import lower as lower_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
-from tests.support.models import LLVM, called, digests
+from tests.support.models import LLVM, called, digests, run
 
 Array = np.ndarray[Any, Any]
 DRAWN = np.random.default_rng(3)
@@ -121,6 +123,41 @@ def test_weights_that_are_only_decoded_keep_their_size(form: str) -> None:
     assert size <= 1.1 * sum(used)
     assert ("take" if form == "lookup" else "matmul") in called(mod)[-1]
     assert len(called(mod)) == 1 + (form == "lookup")  # indices from the end
+
+
+@pytest.mark.parametrize(("again", "times"), [("same", 1), ("scale", 2), ("zero point", 2), ("dtype", 2)])
+def test_integers_are_not_made_again_of_their_numbers(again: str, times: int) -> None:
+    """Tools write a pair of quantise and dequantise around each movement."""
+    weights: dict[str, Array] = {
+        "s": STEP,
+        "z": POINT,
+        "t": STEP,
+        "u": POINT,
+        "w": DRAWN.integers(-9, 9, (8, 6), "int8"),
+    }
+    if again == "scale":
+        weights["t"] = np.array(0.0201, "float32")
+    elif again == "zero point":
+        weights["u"] = np.array(116, "uint8")
+    elif again == "dtype":
+        weights["u"] = np.array(117, "int8")
+    weights["shape"] = np.array([6, 8])
+    nodes = [
+        *quantised("x", "s", "z"),
+        helper.make_node("Reshape", ["x_d", "shape"], ["a"]),
+        *quantised("a", "t", "u"),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["w_d"]),
+        helper.make_node("MatMul", ["a_d", "w_d"], ["y"]),
+    ]
+    data = np.arange(-24, 24, dtype="float32").reshape(8, 6) * np.float32(0.13)
+    model = model_of(nodes, data, weights)
+    mod, _ = lowered(model)
+    blocks = [part for _, func in prim_funcs(mod) for part in func.script().split('sblock("')]
+    assert sum(part.startswith("quantize") for part in blocks) == times
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(run(mod, torch.from_numpy(data)), session.run(None, {"x": data})[0], 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("scales", [(), (8,)])
