@@ -20,7 +20,7 @@ CEILINGS = {
     # exports. The proof of what is built, and checks before TVM reads a graph. Quantised models: their operators,
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders, whose
     # programs share weights. A cache. Products of blocks of integers, and attention of ONNX Runtime with a cache.
-    "client": 30_240,
+    "client": 30_290,
     # Exact products and convolutions of bytes, and products with scaled blocks, also of rows of bytes. Exponentials
     # below a maximum. Closing races planned within a job's time.
     "tuner": 11_280,

@@ -16,6 +16,8 @@ from loopwright.frontends.quantisation import dequantised, limited, unpacked
 
 _PACKED = {onnx.TensorProto.INT4: True, onnx.TensorProto.UINT4: False}
 """Types of two elements in a byte, and whether they are signed."""
+_STEPS = 127
+"""The largest magnitude of rows that are rounded to int8."""
 
 
 def is_packed(tensor: onnx.TensorProto) -> bool:
@@ -63,7 +65,8 @@ def _product_of_bits(node: Node) -> Any:
         weights = node.emit(relax.op.subtract(node.emit(relax.op.astype(weights, "float32")), middle))
     else:
         zero = _zeros(node, zero, rows, blocks, bits)
-    scale = _matrix(node, scale, [rows, blocks])
+    rounds = node.attributes.get("accuracy_level") == 4 and order is None
+    scale = _matrix(node, scale, [rows, blocks], factor=1 / _STEPS if rounds else 1.0)
     if order is None:
         weights = node.emit(relax.op.reshape(weights, [rows, blocks, size]))
         scale, zero = (
@@ -78,7 +81,7 @@ def _product_of_bits(node: Node) -> Any:
     numbers = dequantised(node.emit, weights, scale, zero)
     numbers = node.emit(relax.op.reshape(numbers, [rows, -1]))
     dtype, rest = dtype_of(data), blocks * size - depth
-    if node.attributes.get("accuracy_level") == 4 and order is None:
+    if rounds:
         sides = [0, 0] * (len(data.ty.shape) - 1)
         data = _rounded(node, node.emit(relax.op.nn.pad(data, [*sides, 0, rest])) if rest else data, size)
     elif rest and order is None:
@@ -91,28 +94,36 @@ def _product_of_bits(node: Node) -> Any:
 
 
 def _rounded(node: Node, data: Any, size: int) -> Any:
-    """Return rows of float32 in which each block of some elements is integers up to 127, times a scale."""
+    """Return rows of float32, times 127, in which each block of some elements is integers up to 127, times a scale.
+
+    The scale is the largest magnitude of the block.
+    """
     emit, shape = node.emit, list(data.ty.shape)
     numbers = data if dtype_of(data) == "float32" else emit(relax.op.astype(data, "float32"))
-    numbers = emit(relax.op.reshape(numbers, [*shape[:-1], -1, size]))
-    most = emit(relax.op.max(emit(relax.op.abs(numbers)), -1, keepdims=True))
+    numbers = emit(relax.op.reshape(numbers, [-1, size]))
+    scale = emit(relax.op.max(emit(relax.op.abs(numbers)), -1, keepdims=True))
     # The inverse of 0 is infinite, and 0 times that NaN.
-    is_zero = emit(relax.op.equal(most, relax.const(0, "float32")))
+    is_zero = emit(relax.op.equal(scale, relax.const(0, "float32")))
     # An infinity among numbers is 127 among zeros, times infinity.
-    finite = emit(relax.op.minimum(most, relax.const(np.finfo("float32").max, "float32")))
-    inverse = emit(relax.op.divide(relax.const(127, "float32"), finite))
+    finite = emit(relax.op.minimum(scale, relax.const(np.finfo("float32").max, "float32")))
+    inverse = emit(relax.op.divide(relax.const(_STEPS, "float32"), finite))
     inverse = emit(relax.op.where(is_zero, relax.const(0, "float32"), inverse))
     integers = limited(emit, emit(relax.op.multiply(numbers, inverse)), dtype="int8")
-    scale = emit(relax.op.multiply(most, relax.const(1 / 127, "float32")))
-    rounded = emit(relax.op.multiply(emit(relax.op.astype(integers, "float32")), scale))
-    return emit(relax.op.reshape(rounded, shape))
+    return emit(relax.op.reshape(emit(relax.op.multiply(relax.op.astype(integers, "float32"), scale)), shape))
 
 
-def _matrix(node: Node, table: Any, shape: list[int]) -> Any:
+def _matrix(node: Node, table: Any, shape: list[int], factor: float = 1.0) -> Any:
     """Return a table of blocks as a matrix; constants as a constant, whose elements may be stored in another order."""
     if isinstance(table, tvm.ir.GenericConst):
-        return relax.const(table.value.numpy().reshape(shape), dtype_of(table))
-    return node.emit(relax.op.reshape(table, shape))
+        array = table.value.numpy().reshape(shape)
+        if factor == 1:
+            return relax.const(array, dtype_of(table))
+        # A product of float32, for one of float16 could be too small.
+        return relax.const(array.astype("float32") * np.float32(factor), "float32")
+    table = node.emit(relax.op.reshape(table, shape))
+    if factor == 1:
+        return table
+    return node.emit(relax.op.multiply(relax.op.astype(table, "float32"), relax.const(factor, "float32")))
 
 
 def _zeros(node: Node, zero: Any, rows: int, blocks: int, bits: int) -> Any:
