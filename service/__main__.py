@@ -140,7 +140,8 @@ def serve(settings: Settings) -> None:
 
     supervisor = Supervisor(settings)
     supervisor.handle_signals()
-    print("loopwright: starting database, API, controller and Ray ...", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print("loopwright: starting database, API, controller and Ray ...", file=sys.stderr)
     try:
         with supervisor.running():
             print(f"Loopwright is ready: {supervisor.login_url()}", flush=True)

@@ -121,11 +121,13 @@ def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | No
     after = sum(each for each in bests if each is not None)
     if not tasks or None in baselines or None in bests or not after:
         return None
+    latency = after if view.model_secs is None else view.model_secs
     return schemas.ModelLatency(
         baseline_us=before * 1e6,
         best_us=after * 1e6,
-        speedup=before / after,
         measured_us=micros(view.model_secs),
+        latency_us=latency * 1e6,
+        speedup=before / latency,
     )
 
 

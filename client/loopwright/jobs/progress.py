@@ -115,7 +115,7 @@ def _failed(job: schemas.Job) -> str:
 
 
 def _model_gain(job: schemas.Job) -> str:
-    return "" if job.model is None else f", {latency(job.model.best_us)} ({ratio(job.model.speedup)})"
+    return "" if job.model is None else f", {latency(job.model.latency_us)} ({ratio(job.model.speedup)})"
 
 
 def _gain(task: schemas.Task) -> str:

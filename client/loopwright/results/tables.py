@@ -149,7 +149,7 @@ def _target(named: tuple[str, schemas.Job]) -> Row:
         "certified" if is_certified else job.state,
         str(job.progress.trials),
         latency(None if job.model is None else job.model.baseline_us),
-        latency(None if job.model is None else job.model.best_us),
+        latency(None if job.model is None else job.model.latency_us),
         ratio(None if job.model is None else job.model.speedup),
     )
 
@@ -199,11 +199,10 @@ def of_model(model: schemas.ModelLatency | None) -> str:
     """One run of the model before and after, in words; an empty text while it is not known."""
     if model is None:
         return ""
-    words = (
-        f"the model's functions take {latency(model.best_us)} together, {latency(model.baseline_us)} untuned: "
-        f"{ratio(model.speedup)}"
-    )
-    return words if model.measured_us is None else f"{words}; as one program {latency(model.measured_us)}"
+    untuned = f"{latency(model.baseline_us)} untuned: {ratio(model.speedup)}"
+    if model.measured_us is None:
+        return f"the model's functions take {latency(model.best_us)} together, {untuned}"
+    return f"one run of the model takes {latency(model.latency_us)}, {untuned}"
 
 
 def _engine(engine: schemas.ComparedEngine) -> Row:

@@ -166,19 +166,22 @@ class Progress(Wire):
 
 
 class ModelLatency(Wire):
-    """One run of the model: the sum over its tasks of weight times latency, by the best so far.
+    """One run of the model, before and after tuning.
 
-    What the model does beside, such as calling the functions and what was left alone, is not in it.
+    ``baseline_us`` and ``best_us`` are sums over its tasks of weight times latency. What the model does beside, such as
+    calling the functions and what was left alone, is not in them.
     """
 
     baseline_us: float
-    """One run of the unscheduled model, in microseconds."""
+    """The functions of one run without a schedule, in microseconds."""
     best_us: float
-    """One run with the best schedules so far, in microseconds."""
-    speedup: float
-    """``baseline_us / best_us``."""
+    """The functions of one run with the best schedules so far, in microseconds."""
     measured_us: float | None = None
     """Measured time of one run on the fleet, as one program with its bests; None if it was not timed."""
+    latency_us: float
+    """What one run takes, as far as it is known: ``measured_us``, or ``best_us`` where that is None."""
+    speedup: float
+    """``baseline_us / latency_us``. The untuned program is not timed as one, so that this is rather too small."""
 
 
 class Job(Wire):

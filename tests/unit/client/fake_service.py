@@ -122,7 +122,7 @@ def job_json(state: str = "queued", **changes: Any) -> dict[str, Any]:
         "error": None,
         "notes": [],
         "progress": {"trials": 3, "failed": 1, "total": 64, "time_left_s": None},
-        "model": {"baseline_us": 100.0, "best_us": 10.0, "speedup": 10.0},
+        "model": {"baseline_us": 100.0, "best_us": 10.0, "measured_us": None, "latency_us": 10.0, "speedup": 10.0},
         "tasks": [
             {
                 "workload_hash": "0" * 32,

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from rich.console import Console
 
+from loopwright import Client
 from service import demo
 
 
@@ -29,14 +31,21 @@ class PlayedSupervisor:
 
 
 @pytest.mark.parametrize(("words", "stays"), [((), True), (("--exit",), False)])
-def test_an_address_is_printed_only_if_the_service_stays(
+def test_the_address_is_printed_before_the_model_is_tuned(
     words: tuple[str, ...], stays: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = []
+
+    def tune(client: Client, console: Console) -> bool:
+        before.append(capsys.readouterr().out)
+        return True
+
     monkeypatch.setattr(demo, "Supervisor", PlayedSupervisor)
     monkeypatch.setattr(demo, "ensure_token", lambda _: "secret")
-    monkeypatch.setattr(demo, "tune", lambda client, console: True)
+    monkeypatch.setattr(demo, "tune", tune)
     monkeypatch.setattr(sys, "argv", ["demo", *words])
     with pytest.raises(SystemExit) as ended:
         demo.main()
     assert ended.value.code == 0
-    assert ("/#code=once" in capsys.readouterr().out) is stays
+    assert "/#code=once" in before[0]
+    assert ("Serving until Ctrl-C" in capsys.readouterr().out) is stays

@@ -16,24 +16,21 @@ export function ModelPanel({ job }: { job: Job }) {
       {job.model && (
         <Paper component="section" aria-label="Whole model" bg="transparent">
           <Stats>
+            <Stat label="Speedup" value={formatSpeedup(job.model.speedup)} note="of one run of the model" />
+            <Stat
+              label="Tuned model"
+              value={formatLatency(job.model.latency_us)}
+              note={
+                job.model.measured_us == null
+                  ? "sum of its functions with the best schedules so far"
+                  : `measured, with random weights; its functions take ${formatLatency(job.model.best_us)}`
+              }
+            />
             <Stat
               label="Untuned model"
               value={formatLatency(job.model.baseline_us)}
               note={`sum of ${plural(job.tasks.length, "function")}, weighted by calls`}
             />
-            <Stat
-              label="Tuned model"
-              value={formatLatency(job.model.best_us)}
-              note="the same sum with the best schedules so far"
-            />
-            {job.model.measured_us != null && (
-              <Stat
-                label="Measured"
-                value={formatLatency(job.model.measured_us)}
-                note="one run of the whole tuned model, with random weights"
-              />
-            )}
-            <Stat label="Speedup" value={formatSpeedup(job.model.speedup)} note="of one run of the model" />
           </Stats>
         </Paper>
       )}

@@ -47,7 +47,7 @@ const columns: Columns<Row> = [
     id: "best",
     header: "Best",
     meta: { numeric: true },
-    cell: ({ row }) => formatLatency(row.original.job.model?.best_us ?? null),
+    cell: ({ row }) => formatLatency(row.original.job.model?.latency_us ?? null),
   },
   {
     id: "speedup",
