@@ -64,18 +64,33 @@ class _TaskRun:
         self.progress.exhausted = True
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds of a run of the loop: of the search, of the unscheduled functions that it left, and of the races."""
+
+    search: float = 0.0
+    baselines: float = 0.0
+    races: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.search + other.search, self.baselines + other.baselines, self.races + other.races)
+
+
 def tune(
     request: TuneRequest, search: Search, fleet: Fleet, ledger: Ledger, clock: Callable[[], float] = time.monotonic
-) -> None:
+) -> Spent:
     """Search, measure and certify until the budget is spent, and write the results into the ledger.
+
+    Returns where the time went.
 
     Continues from what the ledger contains. When the user cancels the job, returns at once and certifies nothing more.
     Raises LeaseLost if another run has taken the job over.
     """
     try:
-        _Loop(request, search, fleet, ledger, clock).run()
+        return _Loop(request, search, fleet, ledger, clock).run()
     except _Cancelled:
         fleet.abandon()
+        return Spent()
     except BaseException:
         fleet.abandon()
         raise
@@ -111,7 +126,8 @@ class _Loop:
         self._device_seconds = 0.0
         self._elsewhere: float | None = None
 
-    def run(self) -> None:
+    def run(self) -> Spent:
+        began = self._clock()
         self._runs = [self._take_up(number, spec) for number, spec in enumerate(self._request.tasks)]
         self._keep_for_closing()
         try:
@@ -120,11 +136,14 @@ class _Loop:
             reason = StopReason.TIME
             self._drop_candidates()
         self._ledger.end(reason)
+        searched = self._clock()
         for run in self._runs:
             self._measure_baseline(run)
         while self._in_flight:
             self._collect()
+        measured = self._clock()
         self._close_all(reason)
+        return Spent(searched - began, measured - searched, self._clock() - measured)
 
     def _keep_for_closing(self) -> None:
         """Set when the search must end, by the time that the closing of the job is going to take."""

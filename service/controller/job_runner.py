@@ -27,7 +27,7 @@ from service.outage import Outage
 from service.rechecks import race as recheck_race
 from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
 from tuner.search.request import TuneRequest
-from tuner.tune import tune
+from tuner.tune import Spent, tune
 from tuner.types import TaskSpec, Workload
 from workers.child.search_children import SearchChildren
 from workers.child.walled_search import WalledSearch, train_base
@@ -120,6 +120,7 @@ class JobRunner:
     def _run(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> RunEnd:
         job = claimed.job
         started = time.monotonic()
+        spent = Spent()
         while True:
             if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
                 # Tasks that were cut short keep the certified best of what they measured.
@@ -134,11 +135,14 @@ class JobRunner:
                 limit = job.budget.max_seconds
                 left = None if limit is None else limit - job.elapsed_s - (time.monotonic() - started)
                 others = [task for task in tasks.tasks if task not in mine]
-                self._tune(claimed, mine, others, left, crew)
+                spent += self._tune(claimed, mine, others, left, crew)
             elif unanswered:
                 time.sleep(_JOIN_POLL_SECONDS)
+        concluding = time.monotonic()
         if not self._concluded(claimed, tasks, crew):
             return RunEnd.DONE
+        if spent.search and len(tasks.tasks) > 1:
+            self._db.jobs.add_note(job.id, claimed.lease_token, _report(spent, time.monotonic() - concluding))
         tasks.finish()
         if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
@@ -206,7 +210,7 @@ class JobRunner:
         others: Sequence[TaskView],
         time_left: float | None,
         crew: Callable[[], Crew],
-    ) -> None:
+    ) -> Spent:
         job = claimed.job
         share = job.budget.trials_of_a_task(len(tasks) + len(others))
         request = TuneRequest(
@@ -228,7 +232,7 @@ class JobRunner:
         self._share.until = math.inf if time_left is None else time.monotonic() + time_left
         fleet = self._fleet(job, crew)
         with closing(self._search(request)) as search:
-            tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
+            return tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
 
     def _search(self, request: TuneRequest) -> WalledSearch:
         return WalledSearch(self._searching, request)
@@ -295,3 +299,11 @@ class JobRunner:
                 last, wait = now, RENEW_SECONDS
             except Unavailable:
                 last, wait = time.monotonic(), _RETRY_SECONDS
+
+
+def _report(spent: Spent, model: float) -> str:
+    """Return the note that says where the time of a job went; ``model`` are the seconds after its closing races."""
+    return (
+        f"the search took {spent.search:.0f} s, the unscheduled functions that it left {spent.baselines:.0f} s, the "
+        f"closing races {spent.races:.0f} s, and the whole model {model:.0f} s"
+    )

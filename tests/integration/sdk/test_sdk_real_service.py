@@ -49,6 +49,7 @@ def test_bests_are_certified_timed_as_one_model_and_compiled(client: Client, mod
     assert "measured" in states <= {"measured", "failed"}
     assert model.model is not None
     assert model.model.measured_us is not None, model.info.notes
+    assert any(note.startswith("the search took ") for note in model.info.notes)
     # The same functions, called by a virtual machine on a machine that others use.
     assert 0.2 * model.model.best_us < model.model.measured_us < 100 * model.model.best_us
     values = inputs()

@@ -222,11 +222,13 @@ def test_closing_races_are_within_the_time_of_the_job(functions: int, seconds: f
     tasks = [task(_named(elementwise(), f"m{i}"), weight=1 + i**2) for i in range(functions)]
     request = replace(_within(REQUEST, max_trials=10_000, max_seconds=seconds), tasks=tasks)
     fleet = _Racing(clock, seconds=1.0)
-    tune(request, Searcher(request), fleet, ledger, clock)
+    spent = tune(request, Searcher(request), fleet, ledger, clock)
     assert ledger.ended == "time"
     assert set(ledger.certificates) == set(range(functions))
     assert all(_candidates(ledger, number) for number in range(functions))
     assert 0.75 * seconds <= clock.now - 100.0 <= 1.1 * seconds
+    assert spent.search + spent.baselines + spent.races == pytest.approx(clock.now - 100.0)
+    assert min(spent.search, spent.races) > 0
     lengths = [race.seconds * (3 if race.repeats else 1) for race in fleet.races]
     assert lengths == sorted(lengths, reverse=True)
 
