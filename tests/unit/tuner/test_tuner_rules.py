@@ -103,7 +103,13 @@ PROGRAMS = {
 }
 """Each branch of a rule is taken by one of its programs here, and odd extents and what follows are among them."""
 MORE = {
-    "row_reduce": [programs.softmax(2, 3, 64), programs.rms_norm(6, 50), programs.average_pool(3, 5, 7)],
+    "row_reduce": [
+        programs.lowered(lambda x: relax.op.max(x, -1, keepdims=True), (2, 3, 40)),
+        programs.lowered(lambda x: relax.op.sum(relax.op.abs(x), -1), (3, 2, 36)),
+        programs.softmax(2, 3, 64),
+        programs.rms_norm(6, 50),
+        programs.average_pool(3, 5, 7),
+    ],
     "attention": [programs.attention(3, 12, 24, 16)],
     "gemv": [programs.linear(1, 24, 32)],
     "conv_direct": [

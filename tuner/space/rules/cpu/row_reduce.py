@@ -46,7 +46,12 @@ class RowReduce:
         last = stages[-1]
         terms = {stage.name: _with_terms(schedule, program, stage, stages) for stage in stages}
         names = [name for each in terms.values() for name in each]
-        loops = schedule.get_loops(schedule.get_sblock(last.name))
+        result = schedule.get_sblock(last.name)
+        if last.is_reduction and leading(last, rows) > 1:
+            # TVM does not tensorize below the fused axes of a block itself, if they have 64 bits.
+            result = schedule.cache_write(result, 0, "global")
+            names.append(str(schedule.get(result).name_hint))
+        loops = schedule.get_loops(result)
         outer = loops[: leading(last, rows)]
         at_once = largest_divisor(int(schedule.get(outer[-1]).extent), values["rows"])
         row, _ = schedule.split(fuse(schedule, outer), [None, at_once])
@@ -56,7 +61,7 @@ class RowReduce:
             schedule.compute_at(schedule.get_sblock(name), row)
         reduced = {stage.name: stage for stage in stages if stage.is_reduction}
         for stage in reduced.values():
-            if len(terms[stage.name]) > 1 and stage is not last:
+            if len(terms[stage.name]) > 1 and stage.name != names[-1]:
                 _, reduced_loop, *inner = schedule.get_loops(schedule.get_sblock(stage.name))
                 schedule.reorder(*inner, reduced_loop)
             _reduce(schedule, stage, machine.lanes, values["vectors"])
