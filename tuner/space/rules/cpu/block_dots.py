@@ -1,7 +1,7 @@
 """Products of rows of int8 with weights of few bits that have a scale for each block of the depth, in int32.
 
-As in `block_scaled`, the weight is packed once into panels whose lanes are columns. A block of a panel is decoded into
-registers for all rows of a tile.
+As in `block_scaled`, the weight is packed once into panels whose lanes are columns. A part of a block of a panel is
+decoded into registers for all rows of a tile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tuner.space.rules.analysis.block_sums import BlockSums
 from tuner.space.rules.analysis.product_tile import SHARED_VECTORS
 from tuner.space.rules.analysis.program import AnalysedProgram, Block, variables
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
-from tuner.space.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
+from tuner.space.rules.analysis.steps import divisors, fuse, inline, largest_divisor, parallelize, vectorize
 
 _GROUP = block_dots.GROUP
 _VECTORS = (1, 2, 3, 4)
@@ -28,6 +28,8 @@ _MOST_ROWS = 8
 _TILES = ((4, 1), (1, 2), (2, 2), (4, 2), (8, 1), (2, 1), (1, 1), (1, 4))
 """Rows and vectors of the seeds, the best first: rows share what is decoded."""
 _SEEDS = 6
+_AT_ONCE = 8
+"""Groups along the depth that are decoded at a time: as many vectors for each lane are in registers."""
 
 
 class BlockDots:
@@ -41,7 +43,8 @@ class BlockDots:
         per_byte = _numbers_per_byte(sums)
         if per_byte is None or not (machine.has_vnni or machine.has_maddwd):
             return ()
-        if sums.columns % machine.lanes or sums.size % (per_byte * _GROUP) or sums.size < 2 * _GROUP:
+        at_once = _at_once(sums)
+        if sums.columns % machine.lanes or sums.size % (per_byte * _GROUP) or at_once < 2 or at_once % per_byte:
             return ()
         vectors = tuple(each for each in _VECTORS if sums.columns % (each * machine.lanes) == 0)
         if program.shares_weight and SHARED_VECTORS in vectors:
@@ -61,7 +64,8 @@ class BlockDots:
         if 2 * rows * vectors + vectors > machine.registers:
             raise RuleRefused("the tile has more vectors than the processor has registers")
         most = _most(sums.numbers.store.value)
-        name = block_dots.intrinsic(lanes, sums.size // _GROUP, vnni=machine.has_vnni, most=most)
+        at_once = _at_once(sums)
+        name = block_dots.intrinsic(lanes, at_once, vnni=machine.has_vnni, most=most)
         block_dots.register(name)
         per_byte = _numbers_per_byte(sums)
         assert per_byte is not None, "the rule has no knobs for this function"
@@ -79,22 +83,24 @@ class BlockDots:
         )
         *outer, i, j, b = schedule.get_loops(total)
         io, ii = schedule.split(i, [None, rows])
-        jo, jv, jx = schedule.split(j, [None, vectors, lanes])
-        schedule.reorder(*outer, jo, io, b, ii, jv, jx)
+        jo, iv, ix = schedule.split(j, [None, vectors, lanes])
+        schedule.reorder(*outer, jo, io, b, ii, iv, ix)
         task = fuse(schedule, [*outer, jo])
         schedule.reverse_compute_at(write, io)
         schedule.compute_at(products, b, preserve_unit_loops=True)
-        schedule.compute_at(numbers, b, preserve_unit_loops=True)
+        *_, i, _, j, group, place = schedule.get_loops(products)
+        part, group = schedule.split(group, [None, at_once])
+        jv, jx = schedule.split(j, [None, lanes])
+        schedule.reorder(part, i, jv, jx, group, place)
+        schedule.compute_at(numbers, part, preserve_unit_loops=True)
         parallelize(schedule, task)
-        for loop in (ii, jv):
+        for loop in (ii, iv):
             schedule.unroll(loop)
-        schedule.vectorize(jx)
+        schedule.vectorize(ix)
         schedule.decompose_reduction(total, b)
         self._decode(schedule, numbers, per_byte, lanes)
-        *_, i, _, j, _, _ = schedule.get_loops(products)
-        jv, jx = schedule.split(j, [None, lanes])
-        init = schedule.decompose_reduction(products, i)
-        for loop in (i, jv, *schedule.get_loops(init)[-4:-1]):
+        init = schedule.decompose_reduction(products, part)
+        for loop in (i, jv, *schedule.get_loops(init)[-3:-1]):
             schedule.unroll(loop)
         schedule.vectorize(schedule.get_loops(init)[-1])
         schedule.tensorize(jx, name)
@@ -133,6 +139,11 @@ class BlockDots:
         for loop in (group, half, jv):
             schedule.unroll(loop)
         schedule.vectorize(schedule.fuse(jx, place))
+
+
+def _at_once(sums: BlockSums) -> int:
+    """Return how many groups of a block are decoded at a time."""
+    return largest_divisor(sums.size // _GROUP, _AT_ONCE)
 
 
 def _places(t: Any, per_byte: int) -> list[Any]:
