@@ -27,6 +27,7 @@ PACKAGES = {
         "spaces": "search.spaces",
         "regression": "search.regression",
         "quality": "quality",
+        "decode": "decode",
         "models": "models",
         "shapes": "shapes",
         "gpu": "gpu",

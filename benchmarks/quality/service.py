@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import psutil
 
@@ -67,9 +68,14 @@ class Service:
                 time.sleep(0.1)
 
 
+def service_of(url: str, data_dir: Path) -> Service:
+    """Return the embedded service of this process."""
+    roots = tuple(psutil.Process().children())
+    return Service(url, ensure_token(ServiceSettings(data_dir=data_dir)), roots)
+
+
 @contextlib.contextmanager
 def running(settings: Settings) -> Iterator[Service]:
     """Run the embedded service on the benchmark's database."""
     with embedded(settings.port, settings.data_dir) as client:
-        roots = tuple(psutil.Process().children())
-        yield Service(client.url, ensure_token(ServiceSettings(data_dir=settings.data_dir)), roots)
+        yield service_of(client.url, settings.data_dir)

@@ -40,7 +40,7 @@ CEILINGS = {
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
-    "tests": 53_210,
+    "tests": 53_300,
     DASHBOARD: 11_910,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

@@ -28,7 +28,7 @@ class EngineProcess:
     def answer(self) -> Answer:
         """Wait for the preparation, and return what became of it; if the process died, the engine has no variants."""
         try:
-            answer = Answer.from_json(self._read())
+            answer = Answer.from_json(self.read())
         except RuntimeError as error:
             return Answer(failures={"": str(error)})
         wait_for_rest(self._process.pid)
@@ -36,13 +36,13 @@ class EngineProcess:
 
     def choose(self) -> EngineChoice:
         """Let the engine time its variants, and return which it chose."""
-        return EngineChoice(**self._ask("choose"))
+        return EngineChoice(**self.ask("choose"))
 
     def sample(self) -> Sample:
         """Return the seconds of a call."""
-        return Sample(**self._ask("sample"))
+        return Sample(**self.ask("sample"))
 
-    def _ask(self, command: str) -> dict[str, Any]:
+    def ask(self, command: str) -> dict[str, Any]:
         """Return the answer to a command, after the process has come to rest.
 
         Raises:
@@ -52,11 +52,16 @@ class EngineProcess:
         with contextlib.suppress(BrokenPipeError):  # what is read then says why
             self._process.stdin.write(f"{command}\n")
             self._process.stdin.flush()
-        answer = self._read()
+        answer = self.read()
         wait_for_rest(self._process.pid)
         return answer
 
-    def _read(self) -> dict[str, Any]:
+    def read(self) -> dict[str, Any]:
+        """Return the next answer.
+
+        Raises:
+            RuntimeError: The process ended; the message is the end of what it printed.
+        """
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
