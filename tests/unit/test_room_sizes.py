@@ -23,20 +23,20 @@ CEILINGS = {
     "client": 30_290,
     # Exact products and convolutions of bytes, and products with scaled blocks, also of rows of bytes. Exponentials
     # below a maximum. Closing races planned within a job's time.
-    "tuner": 11_300,
+    "tuner": 11_320,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races.
     "workers": 8_600,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     "db": 8_050,
-    "service": 9_065,
+    "service": 9_080,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
     "examples": 900,
     # Repeated certificates, ONNX files as their authors publish them, cases of few bits, and a decoder as four engines
     # take it, beyond the aim of 7,500.
-    "benchmarks": 9_640,
+    "benchmarks": 9_660,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
