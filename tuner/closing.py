@@ -17,6 +17,8 @@ _LEAST_SECONDS = 0.3
 """Of a race's rounds: about what `MIN_ROUNDS` of two programs take (`workers.device.race`)."""
 _ROUNDS_OF = 0.1
 """Seconds of rounds that a contender of a small task is to be worth. Not tuned."""
+_ROUNDS_SECONDS = 12.0
+"""Of a race of a task that matters: with all contenders, and with repetitions. Not tuned."""
 _REPEATABLE = 10.0
 """Seconds with which a race has the time to be repeated: it pauses, and waits for other processes. Not tuned."""
 _BESIDE = 2.5
@@ -60,13 +62,21 @@ def race_beside(builds: Sequence[float]) -> float:
     return _BESIDE * statistics.median(builds or [_FIRST_BUILD])
 
 
-def closing_seconds(races: int, baselines: int, builds: Sequence[float]) -> float:
-    """Return the seconds to keep for so many races, after as many unscheduled functions as were not measured before.
+def closing_seconds(
+    whole: float, shares: Sequence[float], baselines: int, builds: Sequence[float], config: SearchConfig
+) -> float:
+    """Return the seconds to keep for closing a job that may take ``whole`` seconds.
 
-    A model of several functions is built and timed as a whole after that.
+    Args:
+        shares: of the tasks that are raced in the model's time.
+        baselines: unscheduled functions that are to be measured before.
+        builds: seconds that builds of the job took.
     """
     build = statistics.median(builds or [_FIRST_BUILD])
-    return races * (race_beside(builds) + _LEAST_SECONDS) + baselines * build + model_seconds(races, builds)
+    matter = sum(share >= config.repeated_share for share in shares)
+    rounds = min(matter * _ROUNDS_SECONDS, config.rounds_share * whole) + len(shares) * _LEAST_SECONDS
+    beside = len(shares) * race_beside(builds) + baselines * build + model_seconds(len(shares), builds)
+    return min(rounds + beside, config.closing_share * whole)
 
 
 def model_seconds(functions: int, builds: Sequence[float]) -> float:

@@ -147,11 +147,12 @@ class _Loop:
 
     def _keep_for_closing(self) -> None:
         """Set when the search must end, by the time that the closing of the job is going to take."""
-        if self._budget.max_seconds is not None:
-            readable = [run for run in self._runs if run.outputs is not None]
-            baselines = sum(run.baseline is None for run in readable)
-            kept = closing_seconds(len(readable), baselines, self._builds)
-            self._search_until = self._until - min(kept, self._config.closing_share * self._budget.max_seconds)
+        whole = self._budget.max_seconds
+        if whole is not None:
+            raced = [run for run in self._runs if run.outputs is not None]
+            baselines = sum(run.baseline is None for run in raced)
+            shares = [self._share(run) for run in raced]
+            self._search_until = self._until - closing_seconds(whole, shares, baselines, self._builds, self._config)
 
     def _drop_candidates(self) -> None:
         """Stop what is in flight, except the baselines, without which nothing can be certified."""
@@ -314,8 +315,13 @@ class _Loop:
         )
 
     def _cutoff(self, run: _TaskRun, candidate: MeasureCandidate) -> float | None:
-        """Return the latency above which a candidate need not be sampled in full."""
-        if candidate.trace_json is None or run.progress.best is None or self._config.cutoff is None:
+        """Return the latency above which a candidate need not be sampled in full.
+
+        The closing race measures a baseline again: of several tasks, a slow one is called once.
+        """
+        if candidate.trace_json is None:
+            return 0.0 if len(self._runs) > 1 else None
+        if run.progress.best is None or self._config.cutoff is None:
             return None
         return run.progress.best * self._config.cutoff
 

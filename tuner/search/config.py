@@ -38,6 +38,8 @@ class SearchConfig:
     """Of all rounds of a closing race. Slow programs are raced in fewer rounds. Not tuned."""
     closing_share: float = 0.5
     """Most of a job's time that is kept for its closing races and the timing of the whole model. Not tuned."""
+    rounds_share: float = 0.2
+    """Most of a job's time that is kept for all rounds of the races of tasks that matter. Not tuned."""
     gain_window: int = 24
     """Trials over which a task's recent gain is taken, to share the budget among tasks. Not tuned."""
     optimistic_gain: float = 0.5

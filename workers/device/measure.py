@@ -79,14 +79,14 @@ def crash(error: ProgramError, stage: Stage) -> Failure:
 
 
 def sample(seconds: Callable[[int], float], cutoff: float | None) -> list[float]:
-    """Return seconds per call: 1 sample of a long program, 3 of a slow one, otherwise `SAMPLES`.
+    """Return seconds per call: 1 sample of a long program, 3 of a slow one (1 if the cutoff is 0), otherwise `SAMPLES`.
 
     Sampling ends early if the best two samples agree that the program is slower than the cutoff. One sample is not
     enough: it may be a hundred times too slow if the machine was disturbed. ``seconds`` is like `Runner.seconds` of
     the program.
     """
     samples = [seconds(0)]
-    if samples[0] > LONG_SECONDS:
+    if samples[0] > (SLOW_SECONDS if cutoff == 0.0 else LONG_SECONDS):
         return samples
     if samples[0] <= SLOW_SECONDS:
         samples = [seconds(1) or seconds(1000)]  # a call may be shorter than the clock's resolution

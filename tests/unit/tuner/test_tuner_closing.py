@@ -46,9 +46,19 @@ def test_races_follow_the_shares_and_stay_within_what_is_left(left: float) -> No
     assert sum(seconds) <= started + len(shares) * 0.3
 
 
+def _kept(races: int, baselines: int, *builds: float, whole: float = 1e4, share: float = 0.01) -> float:
+    return closing_seconds(whole, [share] * races, baselines, builds, CONFIG)
+
+
 def test_a_slow_machine_keeps_more_time_for_its_races() -> None:
-    assert closing_seconds(50, 0, [0.2] * 9) < 60.0
-    assert closing_seconds(50, 0, [0.1, 0.8, 0.9]) > 2 * closing_seconds(50, 0, [0.1, 0.2, 0.9])
-    assert closing_seconds(3, 2, [1.0]) - closing_seconds(3, 0, [1.0]) == pytest.approx(2.0)
+    assert _kept(50, 0, 0.2) < 60.0
+    assert _kept(50, 0, 0.1, 0.8, 0.9) > 2 * _kept(50, 0, 0.1, 0.2, 0.9)
+    assert _kept(3, 2, 1.0) - _kept(3, 0, 1.0) == pytest.approx(2.0)
     assert race_beside([]) > 0
     assert model_seconds(1, [1.0]) == 0.0 < model_seconds(2, [1.0])
+
+
+def test_time_is_kept_for_the_rounds_of_tasks_that_matter_but_most_is_for_the_search() -> None:
+    assert _kept(1, 0, share=1.0) - _kept(1, 0) == pytest.approx(12.0)
+    assert _kept(1, 0, share=1.0, whole=20.0) - _kept(1, 0, whole=20.0) == pytest.approx(4.0)
+    assert _kept(70, 70, 3.0, whole=40.0) == pytest.approx(20.0)

@@ -672,6 +672,13 @@ def test_a_job_of_many_tasks_tries_each() -> None:
     assert set(ledger.certificates) == {0, 1, 2, 3}
 
 
+def test_a_slow_baseline_of_a_model_is_called_once() -> None:
+    _, several = _tune(replace(REQUEST, tasks=[task(elementwise()), task(_named(elementwise(), "again"))]))
+    assert {request.cutoff for request in several.submitted if request.trace_json is None} == {0.0}
+    _, lone = _tune()
+    assert {request.cutoff for request in lone.submitted if request.trace_json is None} == {None}
+
+
 def test_without_a_cutoff_every_candidate_is_sampled_in_full() -> None:
     _, fleet = _tune(replace(REQUEST, config=replace(CONFIG, cutoff=None)))
     assert {request.cutoff for request in fleet.submitted} == {None}

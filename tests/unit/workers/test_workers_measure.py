@@ -141,6 +141,8 @@ def test_beyond_the_cutoff_fewer_samples_are_enough(monkeypatch: pytest.MonkeyPa
         ([0.03, 2e-4], 1e-4, [0, 0, 10], 3),  # it was the machine that was slow
         ([3e-3], 2e-3, [0, 1, 1], 2),  # a call that is as long as a sample is one
         ([2.0], None, [0], 1),  # long ones are their own
+        ([0.03, 0.02], 0.0, [0], 1),  # slow ones, too, if nothing depends on them
+        ([3e-3, 5e-4], 0.0, [0, 1, 4], 2),
         ([3e-3, 2.0, 5e-4], 1e-4, [0, 1, 0, 4], 3),  # but not what was quick before
         ([3e-3, 0.0, 1e-6], None, [0, 1, 1000, 2000, 2000, 2000, 2000], 5),  # below the clock's resolution
     ],
