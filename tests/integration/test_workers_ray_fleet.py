@@ -391,6 +391,21 @@ def test_a_program_whose_process_is_killed_costs_only_itself(fleet: RayFleet, of
         assert [span.lane for span in outcome.spans] == [Lane.BUILD, Lane.MEASURE]
 
 
+def test_candidates_are_measured_in_full_batches_after_the_first(
+    offer: Offer, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.ray.fleet._FILL_SECONDS", 1000.0)
+    batches = start(BatchRecorder)
+    fleet = RayFleet(offer.device_class.target_json, offer.builders, {batches: offer.host})
+    for number in range(14):
+        fleet.submit(request(str(number), programs.elementwise()))
+    gather(fleet, 14)
+    sent = ray.get(ray.get_actor(batches, NAMESPACE).sent.remote())
+    assert sorted(itertools.chain(*sent), key=int) == [str(number) for number in range(14)]
+    # The first one does not wait, and the last one has nothing to wait for.
+    assert {len(batch) for batch in sent[1:-1]} == {4}
+
+
 @pytest.mark.whole
 def test_a_program_that_is_measured_alone_has_a_process_of_its_own(offer: Offer, start: Start) -> None:
     batches = start(BatchRecorder)

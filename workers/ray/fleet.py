@@ -42,14 +42,18 @@ _SHARED_BATCHES = 2
 """Batches of all loops together at a measurer, for the same reason. A loop has one, so that the next one is full."""
 _MEASURE_BATCH = 4
 """Candidates that one process measures: its start costs tens of milliseconds. Not tuned."""
+_FILL_SECONDS = 1.0
+"""From a batch to the next one that is not full while others are built. Two forks of a large process take up to 60 ms
+of a core, as much as the calls themselves; batches that were sent at once had one candidate each. Not tuned."""
 _LEAST_SLOTS = 8
 """Not tuned."""
 _ROLL_CALL_SECONDS = 2.0
 """Between two looks at which workers have joined, and which are drained."""
 _POLL_SECONDS = 0.02
 """Between two looks for answers while the loop computes; a look takes a millisecond."""
-_SHARED_SECONDS = 0.05
-"""Between two looks whether other loops have left an actor, for a loop that waits for answers, too."""
+_LOOK_SECONDS = 0.05
+"""Between two looks whether other loops have left an actor, or whether a batch may be sent, for a loop that waits for
+answers, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class RayFleet:
         """Of candidates that have no outcome yet, by key."""
         self._to_build: deque[Candidate] = deque()
         self._to_measure: deque[Candidate] = deque()
+        self._next_fragment = 0.0
+        """When a batch that is not full may be sent, on `time.monotonic`."""
         self._builds: dict[Any, _Build] = {}
         self._measurements: dict[Any, _Measurement] = {}
         self._finished: list[tuple[str, Outcome]] = []
@@ -140,11 +146,11 @@ class RayFleet:
         calls = self._calls()
         if not calls:
             return self._share.wait(seconds)
-        is_shared = bool(self._share.awaited)
-        ready, _ = ray.wait(calls, num_returns=1, timeout=min(seconds, _SHARED_SECONDS) if is_shared else seconds)
+        looks = bool(self._share.awaited) or (bool(self._to_measure) and not self._has_batch())
+        ready, _ = ray.wait(calls, num_returns=1, timeout=min(seconds, _LOOK_SECONDS) if looks else seconds)
         for reference in ready:
             self._receive(reference)
-        return bool(ready) or is_shared
+        return bool(ready) or looks
 
     def forward(self) -> None:
         now = time.monotonic()
@@ -234,7 +240,7 @@ class RayFleet:
         if self._measurers.is_drained:
             self._share.awaits(())
             return
-        while self._to_measure and (measurer := self._measurers.take_if_below(1, _SHARED_BATCHES)) is not None:
+        while self._has_batch() and (measurer := self._measurers.take_if_below(1, _SHARED_BATCHES)) is not None:
             batch = self._next_batch()
             message = MeasureBatch(self._requests[batch[0].key].args, tuple(batch))
             measurement = actor_calls.MEASURE(measurer, message, self._caller)
@@ -253,17 +259,29 @@ class RayFleet:
         # Of actors that have as much of this loop as they may have, too: what one ends, this loop follows.
         self._share.awaits(
             [
-                *(self._measurers.names if self._to_measure else ()),
+                *(self._measurers.names if self._has_batch() else ()),
                 *(self._builders.names if self._to_build else ()),
             ]
         )
 
+    def _has_batch(self) -> bool:
+        """Return whether candidates should be measured now: a batch is full, or others are not there soon."""
+        if not self._to_measure:
+            return False
+        if len(self._to_measure) >= self._most_in_batch or not self._builds:
+            return True
+        return self._requests[self._to_measure[0].key].alone or time.monotonic() >= self._next_fragment
+
+    @property
+    def _most_in_batch(self) -> int:
+        return _MEASURE_BATCH if self._share.leads else 1
+
     def _next_batch(self) -> list[Candidate]:
         """Take the next few candidates with the same arguments: one process measures them with the same buffers."""
+        self._next_fragment = time.monotonic() + _FILL_SECONDS
         batch = [self._to_measure.popleft()]
         first = self._requests[batch[0].key]
-        most = _MEASURE_BATCH if self._share.leads else 1
-        while not first.alone and self._to_measure and len(batch) < most:
+        while not first.alone and self._to_measure and len(batch) < self._most_in_batch:
             following = self._requests[self._to_measure[0].key]
             if following.alone or following.args != first.args:
                 break
