@@ -33,7 +33,8 @@ class _PyTorch:
         elif self._cache is None:
             self._cache = transformers.StaticCache(config=self._model.config, max_cache_len=self._capacity)
         else:
-            self._cache.reset()
+            with torch.inference_mode():  # as it was made
+                self._cache.reset()
         self._position = 0
         return self._taken(ids)
 
