@@ -47,13 +47,18 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
 
 
 _HEADS = (
-    "file", "shapes given", "functions tuned", "not tuned", "difference", "", "ours", "ONNX Runtime", "ratio",
+    "file", "shapes given", "time given", "functions tuned", "not tuned", "difference", "", "ours", "ONNX Runtime", "ratio",
 )  # fmt: skip
 
 
 def _conditions(file: dict[str, Any]) -> str:
     noted = file["conditions"]
-    return f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}, {file['budget']:g} s of search for each file."
+    return f"{noted['cpu']}, {noted['threads']} threads, {noted['date']}."
+
+
+def _budget(file: dict[str, Any]) -> str:
+    """Return the limit of a job, which was that of its search alone in the first runs."""
+    return f"{file['budget']:g} s" + ("" if file.get("limits") == "job" else " of search")
 
 
 def file_complaint(file: dict[str, Any]) -> str:
@@ -71,13 +76,14 @@ def _file_row(file: dict[str, Any]) -> tuple[str, ...]:
     shapes = ", ".join(f"`{name}`: {extent}" for name, extent in file["shapes"].items())
     verdict = file_complaint(file) or "agrees"
     if "error" in file:
-        return (f"`{file['file']}`", shapes, "", "", "", verdict, "", "", "")
+        return (f"`{file['file']}`", shapes, _budget(file), "", "", "", verdict, "", "", "")
     certified = sum(task["certified"] for task in file["tasks"])
     alone = ", ".join(f"`{name}`" for name in _left_alone(file))
     difference = f"{file['difference']:.1e}" if "difference" in file else ""
     ratio = "{} ({} to {})".format(*map(_shown, file["ratio"])) if file["ratio"] else ""
     times = (latency(file["us"]), latency(file["rival_us"]), ratio)
-    return (f"`{file['file']}`", shapes, f"{certified} of {len(file['tasks'])}", alone, difference, verdict, *times)
+    tuned = f"{certified} of {len(file['tasks'])}"
+    return (f"`{file['file']}`", shapes, _budget(file), tuned, alone, difference, verdict, *times)
 
 
 def complaint(model: dict[str, Any]) -> str:

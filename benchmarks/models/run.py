@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=names)
     parser.add_argument("--trials", type=int, default=64, help="of each model of transformers")
     parser.add_argument("--files", type=Path, metavar="FOLDER", help="of wheels with ONNX files")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of the search for each file")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the job for each file")
     parser.add_argument("--port", type=int, default=8181, help="of the service")
 
 
@@ -72,7 +72,7 @@ def _files(client: Client, options: argparse.Namespace, raw: Raw) -> None:
         for file, version, path in files.found(options.files, options.only, folder):
             if file.name not in done:
                 outcome = {"file": file.name, "wheel": file.wheel, "version": version, "shapes": dict(file.shapes)}
-                outcome |= {"conditions": conditions(), "budget": options.seconds}
+                outcome |= {"conditions": conditions(), "budget": options.seconds, "limits": "job"}
                 model = file.model(path)
                 raw.append(_tried(outcome, partial(timed, client, model, file.name, options.seconds)))
                 print(raw.lines()[-1], flush=True)
