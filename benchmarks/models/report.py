@@ -47,7 +47,8 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
 
 
 _HEADS = (
-    "file", "shapes given", "time given", "functions tuned", "not tuned", "difference", "", "ours", "ONNX Runtime", "ratio",
+    "file", "shapes given", "time given", "functions tuned", "not tuned", "difference", "", "ours", "ONNX Runtime",
+    "ratio",
 )  # fmt: skip
 
 

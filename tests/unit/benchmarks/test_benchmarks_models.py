@@ -80,10 +80,8 @@ def test_a_row_says_what_is_wrong_with_a_file() -> None:
     refused = {name: LINE[name] for name in ("file", "wheel", "version", "shapes", "conditions", "budget")}
     models = next(unpack(report.REPORT.results))
     page = report.REPORT.render([models, LINE, failed, refused | {"error": "no If"}])
-    assert (
-        "| `other.onnx` | `n`: 3 | 60 s of search | 1 of 1 |  | 2.0e-06 | agrees | 120 µs | 90.0 µs | 0.75 (0.70 to 0.80) |"
-        in page
-    )
+    times = "120 µs | 90.0 µs | 0.75 (0.70 to 0.80)"
+    assert f"| `other.onnx` | `n`: 3 | 60 s of search | 1 of 1 |  | 2.0e-06 | agrees | {times} |" in page
     assert "| 1 of 2 |  | 2.0e-06 | succeeded: conv |" in page
     assert "| no If |" in page
     assert "1 of 3 files are accepted" in page
