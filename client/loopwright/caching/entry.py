@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -105,8 +106,9 @@ class Entry:
     def _remove_leftovers(self) -> None:
         """Remove what processes left that were killed while they wrote."""
         for folder in self._folder.parent.glob(f"{_UNFINISHED}*"):
-            if folder.is_dir() and time.time() - folder.stat().st_mtime > _LEFT_OVER_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):  # its writer has finished
+                if time.time() - folder.stat().st_mtime > _LEFT_OVER_SECONDS:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _take(self, made: Path) -> None:
         """Put a folder in the entry's place. What was there goes; if another process was first, its folder stays."""

@@ -43,7 +43,7 @@ def test_tokens_are_listed_with_their_end(service: FakeService, run: Command) ->
     ended = TOKEN | {"id": "t2", "revoked_at": "2030-02-01T12:00:00Z", "used_at": "2030-01-31T10:00:00Z"}
     service.on("GET", "/api/v1/tokens", page(TOKEN, ended))
     lines = run("token", "list").out.splitlines()
-    assert lines[1].split()[-5:] == ["submit", "never", "revoked", "by", "hand"]
+    assert lines[1].split()[-4:] == ["submit", "never", "no", "expiry"]
     assert lines[2].split()[-5:] == ["2030-01-31", "10:00", "revoked", "2030-02-01", "12:00"]
 
 
