@@ -53,10 +53,12 @@ def impossible(run_secs: Sequence[float], least: float, stage: Stage) -> Failure
 def race(fleet: Fleet, request: RaceRequest, meanwhile: Meanwhile, least: float) -> RaceResult:
     """Race programs, and return the failure of each contender whose median is below the least seconds in its place.
 
-    Raises RaceFailed if the unscheduled program cannot be run, or if its own median is below them.
+    Raises RaceFailed if the unscheduled program cannot be run, or if its own median is below them. Without yardsticks
+    it is not timed.
     """
     result = fleet.race(request, meanwhile)
-    if failure := impossible(result.baseline.run_secs, least, Stage.CERTIFY):
+    baseline = result.baseline.run_secs
+    if baseline and (failure := impossible(baseline, least, Stage.CERTIFY)):
         raise RaceFailed(failure.message)
     return replace(result, contenders={key: _possible(entry, least) for key, entry in result.contenders.items()})
 

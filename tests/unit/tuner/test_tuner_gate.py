@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,8 +92,10 @@ class Fleet:
         self.races.append(request)
         if request.module_json == "broken":
             raise RaceFailed("the unscheduled program crashed")
+        baseline = self._raced(None)
         return RaceResult(
-            self._raced(None), {key: self._entry(json.loads(trace)) for key, trace in request.contenders.items()}
+            baseline if request.yardsticks else replace(baseline, run_secs=()),
+            {key: self._entry(json.loads(trace)) for key, trace in request.contenders.items()},
         )
 
     def _entry(self, trace: str) -> Raced | Failure:
