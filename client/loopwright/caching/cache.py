@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopwright.applying.report import AppliedFunction, ApplyReport
-from loopwright.caching.entry import Entry, Stored, StoredFunction, StoredInput
+from loopwright.caching.entry import Entry, Stored, StoredFunction
 from loopwright.caching.keys import captured, key
 from loopwright.codegen.host import threads
 from loopwright.errors import CouldNotReach, ServiceUnavailable, UnsupportedModel
 from loopwright.model import Model
 from loopwright.packaging.load import PackagedModel
+from loopwright.packaging.manifest import TensorSpec
 from loopwright.results.best import Best
 from loopwright.schemas import LookupAnswer
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What was compiled on a miss. ``inputs`` are the names and shapes of the model's inputs."""
+    """What was compiled on a miss, and the model's inputs."""
 
     executable: Any
     report: ApplyReport
-    inputs: tuple[StoredInput, ...]
+    inputs: tuple[TensorSpec, ...]
 
     @classmethod
     def of(cls, executable: Any, model: LookedUp, report: ApplyReport) -> Built:
@@ -40,25 +41,15 @@ class Built:
             UnsupportedModel: the target is not this machine's CPU.
             ValueError: the module has no Relax function ``main``, or an input without a fixed shape.
         """
-        from tvm import relax
-
         from loopwright.applying.agreement import runs_here
+        from loopwright.packaging.inputs import fixed_inputs
 
         if not runs_here(model.target):
             raise UnsupportedModel(
                 f"a cache is for this machine's CPU, and the target is {model.target}; leave cache out, and use "
                 "export_library() to keep what compile() returns"
             )
-        main = next((func for var, func in model.module.functions_items() if var.name_hint == "main"), None)
-        if not isinstance(main, relax.Function):
-            raise ValueError("a cache is for whole models, and this module has no Relax function main; leave cache out")
-        inputs = []
-        for param in main.params:
-            shape = getattr(param.ty, "shape", None)
-            if shape is None or not all(hasattr(extent, "value") for extent in shape):
-                raise ValueError(f"input {param.name} has no fixed shape; give the extents, as shapes={{'n': 128}}")
-            inputs.append(StoredInput(name=str(param.name), shape=tuple(map(int, shape))))
-        return cls(executable, report, tuple(inputs))
+        return cls(executable, report, fixed_inputs(model.module))
 
 
 def compiled(

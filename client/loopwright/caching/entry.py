@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import stat
@@ -14,26 +13,16 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from loopwright.applying.report import Agreement, Outcome
 from loopwright.packaging.load import PackagedModel, load
-from loopwright.packaging.manifest import NAME
+from loopwright.packaging.manifest import NAME, Part, TensorSpec
+from loopwright.packaging.package_files import digests
 from loopwright.schemas import LookupAnswer
 
 _UNFINISHED = ".loopwright-"
 """How the names of folders begin that are being written or removed."""
 _LEFT_OVER_SECONDS = 3600.0
 """Longer than any model takes to be written."""
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class StoredInput(Part):
-    name: str
-    shape: tuple[int, ...]
 
 
 class StoredFunction(Part):
@@ -52,7 +41,7 @@ class Stored(Part):
 
     created_at: datetime
     threads: int
-    inputs: tuple[StoredInput, ...]
+    inputs: tuple[TensorSpec, ...]
     functions: tuple[StoredFunction, ...]
     asked: tuple[str, ...]
     answer: LookupAnswer | None
@@ -80,7 +69,7 @@ class Entry:
         """Return what is known of the compiled model; None if there is none, or if a file of it is damaged."""
         try:
             stored = Stored.model_validate_json((self._folder / NAME).read_bytes())
-            found = {name: _digest(self._folder / name) for name in stored.files}
+            found = dict(digests(self._folder))
         except (OSError, ValueError):
             return None
         return stored if found == stored.files else None
@@ -96,8 +85,7 @@ class Entry:
         made.mkdir(mode=0o700)
         try:
             stored = fill(made)
-            names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
-            stored = stored.model_copy(update={"files": {name: _digest(made / name) for name in sorted(names)}})
+            stored = stored.model_copy(update={"files": dict(sorted(digests(made)))})
             (made / NAME).write_text(stored.model_dump_json(indent=2), encoding="utf-8")
             self._take(made)
         finally:
@@ -124,11 +112,6 @@ class Entry:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_is_own(folder: Path) -> None:

@@ -31,6 +31,7 @@ from loopwright.comparing.files import Files
 from loopwright.errors import UnsupportedModel
 from loopwright.packaging import load
 from loopwright.packaging.exporting import export_library
+from loopwright.packaging.inputs import fixed_inputs
 from loopwright.packaging.manifest import (
     NAME,
     Check,
@@ -71,10 +72,7 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
         raise FileExistsError(f"{folder} is not empty; give a folder of its own for the package")
     export_library(applying.build(applied, model.target), folder / "model.so")
     functions = _with_checks(folder, model, report)
-    inputs = tuple(
-        TensorSpec(name=str(param.name), shape=tuple(map(int, param.ty.shape)), dtype=str(param.ty.dtype))
-        for param in model.module["main"].params
-    )
+    inputs = fixed_inputs(model.module)
     count = report.threads[-1] if report.threads else threads.usable_cores()
     arrays: dict[str, Any] = {f"input_{n}": array for n, array in enumerate(files.inputs)}
     np.savez(folder / "example.npz", **arrays | {f"expected_{n}": array for n, array in enumerate(files.expected)})
