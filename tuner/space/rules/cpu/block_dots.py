@@ -17,7 +17,6 @@ from loopwright.codegen.cpu import block_dots
 from loopwright.codegen.graph.rewriting import op_name
 from loopwright.codegen.weights.packed_weight import PACKS
 from tuner.space.rules.analysis.block_sums import BlockSums
-from tuner.space.rules.analysis.product_tile import SHARED_VECTORS
 from tuner.space.rules.analysis.program import AnalysedProgram, Block, variables
 from tuner.space.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from tuner.space.rules.analysis.steps import divisors, fuse, inline, largest_divisor, parallelize, vectorize
@@ -47,8 +46,6 @@ class BlockDots:
         if sums.columns % machine.lanes or sums.size % (per_byte * _GROUP) or at_once < 2 or at_once % per_byte:
             return ()
         vectors = tuple(each for each in _VECTORS if sums.columns % (each * machine.lanes) == 0)
-        if program.shares_weight and SHARED_VECTORS in vectors:
-            vectors = (SHARED_VECTORS,)
         return (Knob("rows", divisors(sums.rows, _MOST_ROWS)), Knob("vectors", vectors))
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
