@@ -56,7 +56,7 @@ class Decoder:
             FileNotFoundError: it contains no decoder.
             UnsupportedVersion: another version of TVM wrote it.
         """
-        return Decoder(*files.read(Path(folder)))
+        return Decoder(*files.read(Path(folder).absolute()))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the programs and the weights to a folder, for this kind of machine. A C++ compiler is needed.

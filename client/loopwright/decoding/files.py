@@ -17,6 +17,7 @@ import tvm
 
 from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.packaging.exporting import export_library
 
 MANIFEST, WEIGHTS = "decoder.json", "weights.bin"
 _ALIGNMENT = 64
@@ -43,7 +44,7 @@ def write(folder: Path, programs: Mapping[int, DecoderProgram], cache: Sequence[
         raise FileExistsError(f"{folder} is not empty; give a folder of its own for the decoder")
     places: dict[Any, int] = {}
     for length, program in programs.items():
-        program.executable.export_library(str(folder / _library(length)))
+        export_library(program.executable, folder / _library(length))
         for tensor in program.weights:
             places.setdefault(tensor, len(places))
     with (folder / WEIGHTS).open("wb") as file:
