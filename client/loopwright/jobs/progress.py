@@ -67,6 +67,8 @@ class ProgressView:
     ) -> None:
         if self._live:
             self._live.stop()
+            if not self._live.console.is_terminal:  # rich leaves the last line open there
+                self._live.console.line()
 
     def show(self, *jobs: schemas.Job) -> None:
         titles = [job.name for job in jobs] if self._titles is None else self._titles

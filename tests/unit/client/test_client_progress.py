@@ -51,3 +51,10 @@ def test_an_answer_from_the_database_is_no_empty_bar(task: dict[str, object]) ->
     text = shown("succeeded", 0, 64, [task])
     assert "0/64" not in text
     assert "45.0 µs (2.0x), certified, from the database" in text
+
+
+def test_a_log_ends_with_a_whole_line(task: dict[str, object]) -> None:
+    text = io.StringIO()
+    with ProgressView(True, Console(file=text, force_terminal=False, width=120)) as view:
+        view.show(schemas.Job.model_validate(job_json("succeeded") | {"tasks": [task]}))
+    assert text.getvalue().endswith("database\n")
