@@ -60,7 +60,14 @@ def revoke_key(settings: Settings, key_id: str) -> None:
 def back_up(settings: Settings, target: Path) -> None:
     """Copy a SQLite database to a new file."""
     try:
-        copy_database(settings.database, target)
+        copy_database(settings.database, target, _show)
     except CannotBackUp as error:
         sys.exit(f"loopwright: {error}")
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
     print(f"The database was copied to {target} ({target.stat().st_size / 1e6:,.1f} MB).")
+
+
+def _show(share: float) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{share:.0%} copied", end="", file=sys.stderr, flush=True)

@@ -66,6 +66,59 @@ def test_a_backup_of_a_database_at_work_is_the_database_at_one_moment(world: Wor
         writer.join()
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A database of 100 pages, as SQLite's databases are here: with a write-ahead log."""
+    path = tmp_path / "loopwright.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE rows (content BLOB)")
+        connection.executemany("INSERT INTO rows VALUES (zeroblob(?))", [(4000,)] * 100)
+    connection.close()
+    return path
+
+
+def rows(path: Path) -> int:
+    with sqlite3.connect(path) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM rows").fetchone()
+    connection.close()
+    return int(count)
+
+
+def test_a_backup_ends_beside_a_process_that_commits_between_all_of_its_steps(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("db.upkeep.backup._PAGES", 8)
+    shares: list[float] = []
+
+    def commit(share: float) -> None:
+        assert len(shares) < 100, "the copy begins again and again"
+        assert not (tmp_path / "copy.db").exists()
+        shares.append(share)
+        with sqlite3.connect(file) as connection:
+            connection.execute("INSERT INTO rows VALUES (zeroblob(9000))")
+        connection.close()
+
+    back_up(f"sqlite:///{file}", tmp_path / "copy.db", commit)
+    assert len(shares) > 5
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert rows(tmp_path / "copy.db") == 100
+    assert rows(file) == 100 + len(shares)
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_backup_that_is_interrupted_leaves_nothing(file: Path, tmp_path: Path) -> None:
+    def interrupt(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        back_up(f"sqlite:///{file}", tmp_path / "copy.db", interrupt)
+    with pytest.raises(CannotBackUp, match=r"copy\.db failed .*room and rights"):
+        back_up(f"sqlite:///{file}", tmp_path / "no folder" / "copy.db")
+    assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == []
+
+
 def test_a_backup_replaces_no_file(url: str, tmp_path: Path) -> None:
     (tmp_path / "there.db").write_text("something")
     with pytest.raises(CannotBackUp, match=r"exists already|pg_dump"):
