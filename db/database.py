@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from copy import copy
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy import text
 
@@ -19,6 +21,7 @@ from db.counts import Counts, Totals, count, totals
 from db.devices import Devices
 from db.engine.columns import Clock
 from db.engine.connections import Sessions, create_engine
+from db.errors import DiskFull
 from db.events import Events
 from db.jobs.gates import Gates
 from db.jobs.job_news import JobNews
@@ -38,6 +41,9 @@ from db.trials import Trials
 from db.upkeep.gauges import Gauges
 from db.workers import Workers
 from db.workloads import Workloads
+
+_ROOM_BYTES = 2**20
+"""Less room than that is none: a commit writes some pages of 4 KiB. Not tuned."""
 
 
 class Database:
@@ -98,6 +104,14 @@ class Database:
         """Raises `db.errors.Unavailable` if the database does not answer."""
         with self._sessions.read() as session:
             session.execute(text("SELECT 1"))
+
+    def require_room(self) -> None:
+        """Raises `db.errors.DiskFull` if the file of the database has no room to grow. A server reports that itself."""
+        url = self._engine.url
+        if url.get_backend_name() != "sqlite" or url.database is None:
+            return
+        if (free := shutil.disk_usage(Path(url.database).resolve().parent).free) < _ROOM_BYTES:
+            raise DiskFull(f"the disk of the database is full: it has {free / 1e6:.1f} MB left")
 
     def job_news(self) -> JobNews:
         """Return an object that reports when jobs were queued."""

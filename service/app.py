@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, FastAPI
 
@@ -56,7 +55,7 @@ def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastA
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(settings.database)
         sandbox = Sandbox(_SANDBOXES, settings.walls)
-        await anyio.to_thread.run_sync(sandbox.start)
+        sandbox.start()
         database.tokens.put_owner(ensure_token(settings), settings.owner)
         database.signing_keys.ensure()
         streams = Shares("event streams", each=settings.max_streams_per_user, total=settings.max_streams)

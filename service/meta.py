@@ -27,6 +27,7 @@ def ready(ctx: Ctx) -> dict[str, str]:
     """Report whether the database answers and a worker can measure. ``sandbox`` is the level of the walls."""
     ctx.database.ping()
     if not live_offers(ctx):
+        ctx.database.require_room()
         detail = "No worker has joined yet. After a start this takes some seconds; later, see the controller's log."
         raise ProblemError(503, "not-ready", detail)
     return {"status": "ready", "sandbox": ctx.sandbox.level}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -105,13 +106,27 @@ class Sandbox:
         ]
         self._pool = Pool(self._children, WAITING, WAIT_SECONDS)
         self._shares = Shares("requests that read modules or render programs", each=PER_CALLER)
+        self._start: threading.Thread | None = None
+        self._closed = False
 
     def start(self) -> None:
-        """Start all children before the first request."""
+        """Begin to start the children, which import TVM. A call that comes before a child is ready waits for it."""
+        self._start = threading.Thread(target=self._start_all, name="start of the sandbox", daemon=True)
+        self._start.start()
+
+    def _start_all(self) -> None:
         for child in self._children:
-            child.start()
+            if self._closed:
+                return
+            try:
+                child.start()
+            except ChildError as error:  # the next call tries again
+                log.warning("a child that reads modules did not start: %s", error)
 
     def close(self) -> None:
+        self._closed = True
+        if self._start is not None:
+            self._start.join()
         for child in self._children:
             child.close()
 

@@ -50,6 +50,7 @@ def resolve_all(
     """Return the device class that measures for each target on workers with these labels.
 
     Raise ProblemError as `resolve` does, for all targets that no live worker runs at once; and if two are the same.
+    Raise `db.errors.DiskFull` if that is why no worker is live.
     """
     offers = live_offers(ctx, labels)
     if not offers and labels and (present := ctx.database.workers.labels(LIVE_SECONDS)):
@@ -60,6 +61,8 @@ def resolve_all(
             f"No live worker has all of the labels {worker_labels.text(labels)}. Labels of live workers: {listed}",
         )
     if not offers:
+        # Workers are live if their heartbeats could be stored.
+        ctx.database.require_room()
         raise ProblemError(
             503,
             "no-worker",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from service.api.sandbox import Sandbox
 from service.problems import ProblemError
 from tests.support import faults
 from tests.support.faults import SECRET
+from tests.support.served_api import served
 from tuner.inspection.answers import RecordLine
 from workers.child import child_calls
+from workers.child.warm_child import ChildCrashed, WarmChild
 from workers.walls.levels import Policy
 
 Call = Callable[[Sandbox], Any]
@@ -176,3 +180,43 @@ def test_a_call_that_would_wait_too_long_is_told_to_come_back(monkeypatch: pytes
     assert found == ["busy"] * 5 + ["too-expensive"]
     busy = next(problem for problem in problems if isinstance(problem, ProblemError) and problem.kind == "busy")
     assert (busy.status, busy.headers) == (503, {"Retry-After": "2"})
+
+
+def test_reads_are_answered_while_the_children_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To import TVM takes most of a minute on a busy machine."""
+    goes_on, starting, start = threading.Event(), threading.Event(), WarmChild.start
+
+    def held_up(child: WarmChild) -> None:
+        starting.set()
+        goes_on.wait(60)
+        start(child)
+
+    monkeypatch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
+    monkeypatch.setattr(WarmChild, "start", held_up)
+    try:
+        with served(tmp_path) as api:
+            assert starting.wait(30)
+            assert api.http.get("/healthz").status_code == 200
+            assert api.http.get("/api/v1/jobs").json()["items"] == []
+            goes_on.set()
+    finally:
+        goes_on.set()
+
+
+def test_a_child_that_does_not_start_is_started_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "PRELOAD", ["tests.support.faults"])
+    monkeypatch.setattr(sandbox, "DIGESTS", child_calls.Call[Any](faults.__name__, faults.count.__name__, Any))
+    failed = threading.Event()
+
+    def fail(child: WarmChild) -> None:
+        failed.set()
+        raise ChildCrashed(None, "the warm child did not start")
+
+    monkeypatch.setattr(WarmChild, "start", fail)
+    box = Sandbox(1, Policy.PREFER)
+    box.start()
+    try:
+        assert failed.wait(30)
+        assert box.digests(["a"]) == ["a of 1"]
+    finally:
+        box.close()
