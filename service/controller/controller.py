@@ -41,6 +41,7 @@ from tuner.types import DeviceClass
 from workers.boards.config import read_boards
 from workers.child.lock_watch import LockWatch
 from workers.child.search_children import SearchChildren
+from workers.progress import Progress
 from workers.ray.cluster import Cluster, Offer, connect, crew_of
 from workers.ray.liveness import watch_ray
 from workers.ray.sharing import Sharing
@@ -66,11 +67,11 @@ _TURN_SECONDS = 60.0
 """A job has its place for so long before one of its priority may take it. Not tuned: to begin again costs seconds."""
 _LEAVE_SECONDS = 2.0
 """For loops to notice that their jobs were put back, and to stop what their workers do."""
-_CONNECT_SECONDS = 120.0
-"""For Ray to start, twice if need be: a busy machine takes half a minute for it."""
 MAX_ATTEMPTS = 10
 """Claims of one job that ended in a crash: a job that kills its loop must not be claimed for ever. A claim that is
 given back in order does not count."""
+_LOOK_SECONDS = 1.0
+"""Between two looks at whether a start of Ray gets on."""
 _JOIN_SECONDS = 1.0
 """That a heartbeat waits for nodes that are about to join, and that the next one comes after."""
 _LONG_TURN_SECONDS = 3 * RENEW_SECONDS
@@ -318,11 +319,13 @@ def main(settings: Settings) -> None:
     database = Database(settings.database)
     _expire_own_leases(database, settings)
     stop = threading.Event()
-    with _limit_of(_CONNECT_SECONDS, "Ray did not start, or did not answer"):
+    progress = Progress()
+    with _while_it_goes_on(progress, "Ray did not start, or did not answer"):
         try:
-            connect(settings.ray_address, settings.data_dir)
+            connect(settings.ray_address, settings.data_dir, progress)
         except ConnectionError as error:
-            leave(ExitStatus.RAY_LOST, f"{error}. Its head is away, or is starting; start this controller again")
+            why = ". Its head is away, or is starting" if settings.ray_address else ""
+            leave(ExitStatus.RAY_LOST, f"{error}{why}; start this controller again")
     watch_ray(lambda reason: _end_without_ray(reason, stop))
     # After connecting: ray.init sets handlers of its own.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -354,17 +357,20 @@ def _expire_own_leases(database: Database, settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _limit_of(seconds: float, reason: str) -> Iterator[None]:
-    """End the process if the block takes longer: Ray waits for ever for a part of it that died during its start."""
+def _while_it_goes_on(progress: Progress, reason: str) -> Iterator[None]:
+    """End the process if the block makes no progress: Ray waits for ever for a part of it that died in its start."""
     done = threading.Event()
-    timer = threading.Timer(seconds, _end_without_ray, (f"{reason} within {seconds:.0f} s", done))
-    timer.daemon = True
-    timer.start()
+
+    def look() -> None:
+        while not done.wait(_LOOK_SECONDS):
+            if not progress.goes_on():
+                _end_without_ray(f"{reason}, and its processes do nothing", done)
+
+    threading.Thread(target=look, name="start of Ray", daemon=True).start()
     try:
         yield
     finally:
         done.set()
-        timer.cancel()
 
 
 def _end_without_ray(reason: str, stop: threading.Event) -> None:

@@ -32,11 +32,14 @@ from service.process.exit_status import ExitStatus, status_of
 from service.process.kept_log import KeptLog
 from service.process.restarts import MOST, WITHIN_SECONDS, Restarts
 from service.settings import Settings, ensure_token
+from workers.progress import Progress
 from workers.walls.levels import Level, NoWalls, Policy, choose
 
 log = logging.getLogger("loopwright.serve")
 
 START_SECONDS = 180.0
+"""For a start; on a busy machine it may take longer, while its processes get on."""
+_LONGEST_START_SECONDS = 900.0
 _LOCK_SECONDS = 30.0
 """How long to wait for an earlier service on the same data directory to finish ending."""
 _PORT_SECONDS = 5.0
@@ -105,10 +108,7 @@ class Supervisor:
         while not self._stopping:
             for role, status in self._ended():
                 self._restart_later(role, status)
-            now = time.monotonic()
-            for role in [role for role, due in self._due.items() if due <= now]:
-                del self._due[role]
-                self._start(role)
+            self._start_due()
             time.sleep(_POLL_SECONDS)
 
     def handle_signals(self) -> None:
@@ -140,10 +140,10 @@ class Supervisor:
 
     def _wait_until_ready(self, started_at: datetime) -> None:
         """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
-        until = time.monotonic() + START_SECONDS
+        began, progress = time.monotonic(), Progress(START_SECONDS, _LONGEST_START_SECONDS)
         with self._client() as client:
-            while time.monotonic() < until:
-                self._check()
+            while progress.goes_on():
+                self._look_after_start()
                 with contextlib.suppress(httpx.HTTPError):
                     answer = client.get("/api/v1/workers")
                     workers = schemas.Page[schemas.Worker].model_validate_json(answer.raise_for_status().content).items
@@ -151,17 +151,27 @@ class Supervisor:
                         return
                 time.sleep(_POLL_SECONDS)
         raise ServeError(
-            f"the service was not ready within {START_SECONDS:.0f} s; see the logs in {self._settings.data_dir}"
+            f"the service was not ready within {time.monotonic() - began:.0f} s; see the logs in "
+            f"{self._settings.data_dir}"
         )
 
     def _client(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {ensure_token(self._settings)}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=5, trust_env=False)
 
-    def _check(self) -> None:
-        """Raises ServeError if a part has ended."""
+    def _look_after_start(self) -> None:
+        """Start a part again that Ray kept from starting. Raises ServeError if a part has ended in another way."""
         for role, status in self._ended():
-            raise self._failure(role, status, "")
+            if status_of(status) is not ExitStatus.RAY_LOST:
+                raise self._failure(role, status, "")
+            self._restart_later(role, status)
+        self._start_due()
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for role in [role for role, due in self._due.items() if due <= now]:
+            del self._due[role]
+            self._start(role)
 
     def _ended(self) -> Iterator[tuple[str, int]]:
         """Yield the parts that have ended, with their statuses."""

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -28,13 +29,14 @@ from tuner.types import Activity, DeviceClass
 from workers.boards.config import Board
 from workers.child import child_calls
 from workers.messages import DetectedDevice
+from workers.progress import Progress
 from workers.ray import actor_calls, fleet_versions, known_devices, private
 from workers.ray.actor_calls import Pending
 from workers.ray.actors import CONTROL, Builder, Measurer
 from workers.ray.board_measurer import BoardMeasurer
 from workers.ray.boards import Boards
 from workers.ray.crew import Crew
-from workers.ray.environment import LOOPBACK_ONLY, QUIET, ROTATION, is_loopback
+from workers.ray.environment import LOOPBACK_ONLY, PATIENT, QUIET, ROTATION, is_loopback
 from workers.ray.names import NAMESPACE, builder_name, host_name, living, measurer_name, own_labels
 from workers.ray.old_sessions import remove_old_sessions
 from workers.walls.levels import Policy, choose
@@ -45,6 +47,9 @@ _NO_SPARES = {"num_workers_soft_limit": 0}
 """Ray keeps a process a processor for tasks to come; here is one, when a node joins."""
 _JOIN_SECONDS = 120.0
 """To detect and equip a node: its actors import TVM. Not tuned."""
+
+_END_SECONDS = 5.0
+"""For processes that were killed. Not tuned."""
 
 T = TypeVar("T")
 
@@ -72,29 +77,36 @@ class Offer:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def connect(address: str | None, data_dir: Path) -> None:
+def connect(address: str | None, data_dir: Path, progress: Progress | None = None) -> None:
     """Join the cluster at ``address``, or start one on this machine if it is None. Announce the versions of this fleet.
 
-    Raises ConnectionError if no cluster answers.
+    A start may take as long as it makes ``progress``. Raises ConnectionError if no cluster answers, or none starts.
     """
     if address is None:
-        _start(data_dir)
+        _start(data_dir, progress or Progress())
     else:
         join(address)
     fleet_versions.announce()
 
 
-def _start(data_dir: Path) -> None:
+def _start(data_dir: Path, progress: Progress) -> None:
     _set_defaults(QUIET)
     _private_token(data_dir)
-    _set_defaults(ROTATION)
+    _set_defaults(ROTATION | PATIENT)
     try:
-        _start_local()
+        _start_local(progress)
     except Exception as error:  # Ray raises Exception itself, too
-        # Ray waits 15 to 30 s for its own processes, which is not enough on a busy machine.
-        log.warning("Ray did not start (%s); trying once more", error)
-        ray.shutdown()
-        _start_local()
+        _end_children()
+        raise ConnectionError(f"Ray did not start ({' '.join(str(error).split())})") from error
+
+
+def _end_children() -> None:
+    """End what a start that failed has left: Ray ends its processes only once it has started."""
+    left = psutil.Process().children(recursive=True)
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, _END_SECONDS)
 
 
 def join(address: str) -> None:
@@ -117,12 +129,12 @@ def _keep_to_loopback() -> None:
     private.bind_to_loopback()
 
 
-def _start_local() -> None:
+def _start_local(progress: Progress) -> None:
     # Ray lets everybody write to its own folder, and names of sockets must be short.
     folder = own_folder(Path(f"/tmp/loopwright-ray-{os.getuid()}")) / "ray"
     remove_old_sessions(folder)
     _keep_to_loopback()
-    with private.without_monitors():
+    with private.lean(), private.patient(progress.goes_on):
         ray.init(
             address="local",
             namespace=NAMESPACE,

@@ -9,6 +9,10 @@ QUIET = {
     # Ray runs its workers at a low priority; a timing must not give way to whatever else runs.
     "RAY_worker_niceness": "0",
 }
+PATIENT = {
+    # Seconds that a start waits for the port of its GCS, and for its first answer; Ray's defaults are 30 and 20.
+    "RAY_gcs_server_port_wait_time_s": "300",
+}
 ROTATION = {
     # Of each of Ray's processes; Ray's own limit is 3 GiB each.
     "RAY_ROTATION_MAX_BYTES": str(10 * 2**20),

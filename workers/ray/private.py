@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import ray
-from ray._private import parameter, ray_constants
+from ray._private import parameter, ray_constants, services
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
+
+_LOOK_SECONDS = 0.2
+"""Between two looks for a raylet that starts. Not tuned."""
 
 
 def gcs() -> GcsClient:
@@ -48,11 +53,42 @@ def bind_to_loopback() -> None:
 
 
 @contextlib.contextmanager
-def without_monitors() -> Iterator[None]:
-    """Have `ray.init` start no autoscaler and no forwarding of logs, for which it has no option: 140 MB for nothing."""
-    made = parameter.RayParams
-    parameter.RayParams = functools.partial(made, no_monitor=True, include_log_monitor=False)
+def lean() -> Iterator[None]:
+    """Have `ray.init` start no autoscaler, no forwarding of logs and no part of its dashboard: 200 MB for nothing.
+
+    It has no option for the first two, and its option for the third starts a smaller dashboard.
+    """
+    params = functools.partial(parameter.RayParams, no_monitor=True, include_log_monitor=False)
+    with (
+        _replaced(parameter, "RayParams", params),
+        _replaced(services, "start_api_server", lambda *_, **__: ("", None)),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def patient(goes_on: Callable[[], bool]) -> Iterator[None]:
+    """Have `ray.init` wait for its raylet while ``goes_on`` says so. By itself it waits for 30 s, a constant."""
+    get_node = services.get_node
+
+    def found(*arguments: object) -> object:
+        while True:
+            try:
+                return get_node(*arguments)
+            except RuntimeError:  # the raylet has not registered yet
+                if not goes_on():
+                    raise
+            time.sleep(_LOOK_SECONDS)
+
+    with _replaced(services, "get_node", found):
+        yield
+
+
+@contextlib.contextmanager
+def _replaced(module: ModuleType, name: str, value: object) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
     try:
         yield
     finally:
-        parameter.RayParams = made
+        setattr(module, name, before)

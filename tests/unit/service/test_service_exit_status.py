@@ -158,7 +158,7 @@ def test_a_controller_whose_cluster_does_not_take_it_says_so(
     def refused(*_: object) -> None:
         raise ConnectionError("Failed to connect to Ray cluster at head:6379")
 
-    settings = Settings(data_dir=tmp_path)
+    settings = Settings(data_dir=tmp_path, ray_address="head:6379")
     migrate.upgrade(settings.database)
     monkeypatch.setattr(controller, "connect", refused)
     with pytest.raises(SystemExit) as ended:
