@@ -13,13 +13,13 @@ from tvm.target import Target
 from tvm.tirx import IterVar
 
 from loopwright.codegen.program.schedule import new_schedule
+from loopwright.codegen.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES, SHARING_RULES
+from loopwright.codegen.rules.analysis.rule import MachineLimits
+from loopwright.codegen.rules.analysis.sketches import Sketches
+from loopwright.codegen.rules.gpu.dlight import Dlight
 from loopwright.codegen.weights.shared_weights import shares_weight
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
-from tuner.space.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES, SHARING_RULES
-from tuner.space.rules.analysis.rule import MachineLimits
-from tuner.space.rules.analysis.sketches import Sketches
-from tuner.space.rules.gpu.dlight import Dlight
 from tuner.workload import tune_context
 
 _REDUCTIONS = 5

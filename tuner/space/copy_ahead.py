@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import tvm_ffi
 from tvm.s_tir import SBlock, Schedule
 
-from tuner.space.rules.analysis.steps import copy_ahead
+from loopwright.codegen.rules.analysis.steps import copy_ahead
 
 _STAGES = 3
 """Steps whose factors are in shared memory at a time."""

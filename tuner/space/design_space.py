@@ -11,9 +11,9 @@ from tvm.s_tir.meta_schedule import _ffi_api
 from tvm.s_tir.schedule import Trace
 
 from loopwright.codegen.program.schedule import new_schedule
+from loopwright.codegen.rules.analysis.sketches import Sketches
 from loopwright.codegen.target import STATIC_SHARED_BYTES, shared_bytes
 from tuner.space import gpu_limits, tensor_core
-from tuner.space.rules.analysis.sketches import Sketches
 
 REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
 """What TVM raises if an instruction or a postprocessor does not apply."""

@@ -10,8 +10,8 @@ import tvm
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.program.schedule import new_schedule
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block
 from tuner.space.design_space import REFUSALS
-from tuner.space.rules.analysis.program import AnalysedProgram, Block
 
 
 def inlined(mod: tvm.IRModule) -> Schedule:

@@ -11,13 +11,13 @@ from tvm import topi
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.rule import RULE
+from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.prepacking import split
 from tests.support import rule_programs as programs
 from tests.support.cases import cases
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.analysis.rule import MachineLimits
 
 TARGET = target_from({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76", "num-cores": 4})
 

@@ -13,12 +13,12 @@ import tvm
 from loopwright.codegen.cpu import block_dots
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import new_schedule, scheduled_module
+from loopwright.codegen.rules.analysis.program import AnalysedProgram
+from loopwright.codegen.rules.analysis.rule import MachineLimits
+from loopwright.codegen.rules.cpu.block_dots import BlockDots
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import rule_programs as programs
-from tuner.space.rules.analysis.program import AnalysedProgram
-from tuner.space.rules.analysis.rule import MachineLimits
-from tuner.space.rules.cpu.block_dots import BlockDots
 
 ROWS, COLUMNS, DEPTH, SIZE = 3, 32, 128, 64
 RULE = BlockDots()

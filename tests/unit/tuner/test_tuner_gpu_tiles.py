@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from loopwright.codegen.rules.analysis.gpu_tile import GpuTile, Operand, Shape, expected_cycles, knobs, seeds
+from loopwright.codegen.rules.analysis.occupancy import Multiprocessor
+from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.target import target_from
-from tuner.space.rules.analysis.gpu_tile import GpuTile, Operand, Shape, expected_cycles, knobs, seeds
-from tuner.space.rules.analysis.occupancy import Multiprocessor
-from tuner.space.rules.analysis.rule import MachineLimits
 
 FLOAT = Operand(4, depth_is_last=False)
 SQUARE = Shape(1, 2048, 2048, 2048, FLOAT, FLOAT)

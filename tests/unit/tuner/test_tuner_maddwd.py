@@ -14,6 +14,11 @@ import tvm
 from loopwright.codegen.cpu import maddwd
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import scheduled_module
+from loopwright.codegen.rules.analysis.program import AnalysedProgram
+from loopwright.codegen.rules.analysis.rule import MachineLimits
+from loopwright.codegen.rules.cpu.conv_maddwd import ConvMaddwd
+from loopwright.codegen.rules.cpu.maddwd import Maddwd
+from loopwright.codegen.rules.cpu.vnni import Vnni
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.prepacking import split
@@ -21,11 +26,6 @@ from tests.support import convolution_programs as convolutions
 from tests.support import rule_programs as programs
 from tests.support.rule_programs import TARGET, check_results
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.analysis.program import AnalysedProgram
-from tuner.space.rules.analysis.rule import MachineLimits
-from tuner.space.rules.cpu.conv_maddwd import ConvMaddwd
-from tuner.space.rules.cpu.maddwd import Maddwd
-from tuner.space.rules.cpu.vnni import Vnni
 
 BYTES = [(left, right) for left in ("uint8", "int8") for right in ("uint8", "int8")]
 

@@ -19,6 +19,11 @@ from loopwright.codegen.kinds import Origin, Values
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import apply_trace, new_schedule, scheduled_module
 from loopwright.codegen.rule import KNOB, RULE
+from loopwright.codegen.rules import CPU_RULES
+from loopwright.codegen.rules.analysis.contraction import Contraction
+from loopwright.codegen.rules.analysis.program import AnalysedProgram
+from loopwright.codegen.rules.analysis.rule import MachineLimits, RuleRefused
+from loopwright.codegen.rules.analysis.sketches import Sketches
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.packed_weight import packs_weight
@@ -30,11 +35,6 @@ from tuner.cost_model.features import FEATURES, extract
 from tuner.cost_model.model import CostModel
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.space.builtin import builtin_space, stock_space
-from tuner.space.rules import CPU_RULES
-from tuner.space.rules.analysis.contraction import Contraction
-from tuner.space.rules.analysis.program import AnalysedProgram
-from tuner.space.rules.analysis.rule import MachineLimits, RuleRefused
-from tuner.space.rules.analysis.sketches import Sketches
 from tuner.workload import tensor_args
 
 MACHINE = MachineLimits.of(TARGET)

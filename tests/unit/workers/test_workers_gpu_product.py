@@ -8,15 +8,15 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
 from loopwright.codegen.rule import RULE
+from loopwright.codegen.rules.analysis.program import AnalysedProgram
+from loopwright.codegen.rules.analysis.rule import MachineLimits
+from loopwright.codegen.rules.gpu.product import GpuProduct
 from loopwright.codegen.target import target_from
 from tests.support.cases import cases
 from tests.support.gpu_products import product
 from tests.support.gpu_rules import TARGET, check_machine_code, check_rule, programs_of, source_of
 from tests.support.rule_programs import function, sketches_of
 from tuner.space.builtin import builtin_space
-from tuner.space.rules.analysis.program import AnalysedProgram
-from tuner.space.rules.analysis.rule import MachineLimits
-from tuner.space.rules.gpu.product import GpuProduct
 
 PRODUCTS = {
     "in order": product(32, 64, 1024, transposed=False, epilogue=True),

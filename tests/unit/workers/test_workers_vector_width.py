@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.target import target_from
-from tuner.space.rules.analysis.rule import MachineLimits
 from workers.device import vector_width
 
 

@@ -1,0 +1,312 @@
+"""Attention in one function: for a block of rows, the scores, their softmax and the product with the values.
+
+The scores of a block stay in the cache between the two products, which are scheduled as tiles in registers. A task is
+a head; it packs the head's keys once. (Rabe and Staats, arXiv 2112.05682, but all keys of a head at a time.) With few
+rows, as in decoding, packing is more work than the product: then the keys are read as they lie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.cpu import row_dots, row_reduction
+from loopwright.codegen.cpu.row_dots import RowDots
+from loopwright.codegen.cpu.row_reduction import RowReduction
+from loopwright.codegen.rules.analysis.product_tile import registers
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
+from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
+from loopwright.codegen.rules.analysis.steps import fuse, inline, parallelize, separate_partial_tiles, vectorize
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+_VECTORS = (1, 2, 3, 4)
+_BLOCKS = (16, 24, 32, 48, 64, 96, 128)
+"""Rows of the scores that are computed at a time, if not all are."""
+_PACKED, _IN_PLACE = 0, 1
+"""Whether a task packs the keys of its head, or reads them as they lie, a vector of keys for all rows at a time."""
+_FEW_ROWS = 8
+"""Rows up to which keys are first tried in place. Not tuned."""
+_SEEDS = 4
+_LARGE_MASK = 2**15
+"""Elements of a mask from which threads share its copy. Not tuned."""
+
+
+class Attention:
+    name = "attention"
+    version = 2
+
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
+        parts = _Parts.of(program)
+        if parts is None or parts.columns % machine.lanes or parts.width % machine.lanes:
+            return ()
+        rows = tuple(rows for rows in _ROWS if rows <= parts.rows)
+        return (
+            Knob("keys", (_PACKED, _IN_PLACE) if parts.can_read_in_place(machine) else (_PACKED,)),
+            Knob("block", (0, *(block for block in _BLOCKS if block < parts.rows and parts.rows % block == 0))),
+            Knob("score_rows", rows),
+            Knob("score_vectors", _dividing(parts.columns, machine)),
+            Knob("value_rows", rows),
+            Knob("value_vectors", _dividing(parts.width, machine)),
+        )
+
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
+        parts = _Parts.required(program)
+        scores = _tiles(parts.rows, parts.columns, machine)
+        values = _tiles(parts.rows, parts.width, machine)
+        in_place = parts.rows <= _FEW_ROWS and parts.can_read_in_place(machine)
+        for score, value in list(zip(scores, values, strict=False))[:_SEEDS]:
+            yield {
+                "keys": _IN_PLACE if in_place else _PACKED,
+                "block": 0,
+                "score_rows": score[0],
+                "score_vectors": score[1],
+                "value_rows": value[0],
+                "value_vectors": value[1],
+            }
+
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
+        _Steps(schedule, program, _Parts.required(program), machine).apply(values)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The blocks of attention, in order, and the extents of a head."""
+
+    keys: Block | None
+    """What copies the keys, if a block does."""
+    scores: Block
+    weights: Block | None
+    """What scales and masks the scores, if they are."""
+    maximum: Block
+    exponentials: Block
+    total: Block
+    values: Block
+    last: Block
+
+    @property
+    def rows(self) -> int:
+        return self.scores.spatial[-2][1]
+
+    @property
+    def columns(self) -> int:
+        return self.scores.spatial[-1][1]
+
+    @property
+    def width(self) -> int:
+        return self.values.spatial[-1][1]
+
+    masks: tuple[Block, ...]
+    """What copies masks into rows that are a whole number of vectors."""
+
+    @property
+    def depth(self) -> int:
+        return self.scores.reduced[0][1]
+
+    def can_read_in_place(self, machine: MachineLimits) -> bool:
+        """Return whether rows of keys lie in memory as they are multiplied, and are whole numbers of vectors."""
+        if self.keys is None or self.depth % machine.lanes or self.keys.dtype != "float32":
+            return False
+        (depth, _), (column, _) = self.keys.spatial[-2:]
+        key = self.keys.store.value
+        if not isinstance(key, tvm.ir.TensorLoad) or int(key.source.shape[-1]) != self.depth:
+            return False
+        return is_var(key.indices[-1], depth) and is_var(key.indices[-2], column)
+
+    @staticmethod
+    def required(program: AnalysedProgram) -> _Parts:
+        """Return the parts of a function that is known to be attention."""
+        parts = _Parts.of(program)
+        assert parts is not None, "the rule has no knobs for this function"
+        return parts
+
+    @staticmethod
+    def of(program: AnalysedProgram) -> _Parts | None:
+        """Return the parts of a function that is attention on float32 with several heads or few rows, or None."""
+        reductions = program.reductions
+        products = [block for block in reductions if _is_product(block)]
+        maxima = [block for block in reductions if isinstance(block.store.value, tirx.Max)]
+        if (len(reductions), len(products), len(maxima), len(program.outputs)) != (4, 2, 1, 1):
+            return None
+        if any(len(block.reduced) != 1 or block.dtype != "float32" for block in reductions):
+            return None
+        (scores, values), [maximum] = products, maxima
+        [total] = [block for block in reductions if block not in (scores, values, maximum)]
+        last = program.block(program.outputs[0])
+        weights = program.producer(maximum.loads[0].source)
+        exponentials = program.producer(total.loads[0].source)
+        if weights is None or exponentials is None or last.is_reduction:
+            return None
+        if not (weights is scores or weights.reads(scores.store.buffer)):
+            return None
+        if not values.reads(exponentials.store.buffer) or not _follows(program, last, values):
+            return None
+        # One head gives one task: with many rows, TVM's sketches share them among the threads.
+        least = 2 if scores.spatial[-2][1] <= _FEW_ROWS else 3
+        if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < least:
+            return None
+        read = [load for load in scores.loads if any(is_var(i, scores.spatial[-1][0]) for i in load.indices)]
+        if len(read) != 1 or not is_var(values.loads[-1].indices[-1], values.spatial[-1][0]):
+            return None
+        weighted = None if weights is scores else weights
+        producers = [program.producer(load.source) for load in (weights.loads if weighted else ())]
+        masks = {block.name: block for block in producers if block is not None and block not in (scores, weights)}
+        keys = program.producer(read[0].source)
+        return _Parts(keys, scores, weighted, maximum, exponentials, total, values, last, tuple(masks.values()))
+
+
+class _Steps:
+    def __init__(self, schedule: Schedule, program: AnalysedProgram, parts: _Parts, machine: MachineLimits) -> None:
+        self._schedule = schedule
+        self._program = program
+        self._parts = parts
+        self._machine = machine
+
+    def apply(self, values: Knobs) -> None:
+        sch, parts, lanes = self._schedule, self._parts, self._machine.lanes
+        rows = values["block"] or parts.rows
+        for kind in ("score", "value"):
+            tile_rows, vectors = values[f"{kind}_rows"], values[f"{kind}_vectors"]
+            if registers(tile_rows, vectors) > self._machine.registers:
+                raise RuleRefused("the tile has more vectors than the processor has registers")
+        stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
+        kept_keys = parts.keys if values["keys"] == _PACKED else None
+        copies = [block.name for block in (kept_keys, *parts.masks) if block is not None]
+        inline(sch, self._program, keep=frozenset([*stages, *copies]))
+        width = values["score_vectors"] * lanes
+        keys = None if values["keys"] == _IN_PLACE else self._packed_keys(width)
+        task, place, inner = self._outer_loops(rows)
+        # What uses a result comes before what computes it.
+        first = (parts.values.name, parts.total.name, parts.exponentials.name, parts.maximum.name)
+        for name in (*first, *stages[1:], parts.scores.name):
+            sch.compute_at(sch.get_sblock(name), place, preserve_unit_loops=True)
+        if keys is not None:
+            sch.compute_at(keys, task)
+        parallelize(sch, task)
+        for mask in parts.masks:
+            if math.prod(extent for _, extent in mask.spatial) >= _LARGE_MASK:
+                parallelize(sch, fuse(sch, sch.get_loops(sch.get_sblock(mask.name))[:-1]))
+        if keys is None:
+            self._dots(parts.scores)
+        else:
+            self._tile(parts.scores, values["score_rows"], width, rows)
+        self._tile(parts.values, values["value_rows"], values["value_vectors"] * lanes, rows)
+        for reduction, operation in ((parts.maximum, "max"), (parts.total, "sum")):
+            self._reduce(reduction, operation)
+        for name in stages:
+            vectorize(sch, name, sch.get_loops(sch.get_sblock(name))[-1], lanes)
+        vectorize(sch, parts.last.name, inner, lanes)
+
+    def _packed_keys(self, width: int) -> Any:
+        """Copy the keys into panels ``[…, columns / width, depth, width]``; return the copying block."""
+        sch, part = self._schedule, self._parts.scores
+        column, depth = part.spatial[-1][0], part.reduced[0][0]
+        key = next(load for load in part.loads if any(is_var(index, column) for index in load.indices))
+        if self._parts.keys is not None:
+            packed = sch.get_sblock(self._parts.keys.name)
+        else:
+            sources = [region.source for region in part.block.reads if not region.source.same_as(part.store.buffer)]
+            place = next(n for n, source in enumerate(sources) if source.same_as(key.source))
+            packed = sch.cache_read(sch.get_sblock(part.name), place, "global")
+        across = next(n for n, index in enumerate(key.indices) if is_var(index, column))
+        down = next(n for n, index in enumerate(key.indices) if is_var(index, depth))
+        others = [n for n in range(len(key.indices)) if n not in (across, down)]
+
+        def panels(*i: Any) -> list[Any]:
+            return [*(i[n] for n in others), i[across] // width, i[down], i[across] % width]
+
+        sch.transform_layout(packed, ("write", 0), panels)
+        return packed
+
+    def _outer_loops(self, rows: int) -> tuple[Any, Any, Any]:
+        """Order the loops of the result: a task for each head, a block of rows, the loop over the values' width."""
+        sch, parts = self._schedule, self._parts
+        # As it is after inlining: the result may be moved once more on its way out.
+        last = Block(parts.last.name, sch.get(sch.get_sblock(parts.last.name)))
+        load = next(load for load in last.loads if load.source.name == parts.values.store.buffer.name)
+        axes = [axis for axis, _ in last.spatial]
+        places = [next(n for n, axis in enumerate(axes) if is_var(index, axis)) for index in load.indices]
+        loops = sch.get_loops(sch.get_sblock(parts.last.name))
+        *heads, row, inner = [loops[place] for place in places]
+        sch.reorder(*heads, row, inner)
+        task = place = fuse(sch, heads) if heads else sch.add_unit_loop(row)
+        if rows != parts.rows:
+            place, _ = sch.split(row, [None, rows])
+        return task, place, inner
+
+    def _tile(self, part: Block, rows: int, width: int, extent: int) -> None:
+        """Keep a tile of a product in registers while the sum runs over it.
+
+        The last tile of the ``extent`` rows may be a part of one.
+        """
+        sch, lanes = self._schedule, self._machine.lanes
+        block = sch.get_sblock(part.name)
+        i, j, k = sch.get_loops(block)[-3:]
+        io, ii = sch.split(i, [None, rows])
+        jo, jv, jx = sch.split(j, [None, width // lanes, lanes])
+        ko, ki = sch.split(k, [None, math.gcd(part.reduced[0][1], 4)])
+        sch.reorder(jo, io, ko, ki, ii, jv, jx)
+        if extent % rows:
+            separate_partial_tiles(sch, io)
+        sch.vectorize(jx)
+        for loop in (ki, ii, jv):
+            sch.unroll(loop)
+        sch.decompose_reduction(block, ko)
+
+    def _dots(self, part: Block) -> None:
+        """Multiply each vector of keys with all rows, as the keys lie."""
+        sch, lanes = self._schedule, self._machine.lanes
+        block = sch.get_sblock(part.name)
+        i, j, k = sch.get_loops(block)[-3:]
+        jo, ji = sch.split(j, [None, lanes])
+        sch.reorder(jo, i, ji, k)
+        init = sch.decompose_reduction(block, jo)
+        vectorize(sch, sch.get(init).name_hint, sch.get_loops(init)[-1], lanes)
+        dots = RowDots(lanes, self._parts.depth)
+        row_dots.register(dots.name)
+        sch.tensorize(ji, dots.name)
+
+    def _reduce(self, part: Block, operation: str) -> None:
+        sch = self._schedule
+        block = sch.get_sblock(part.name)
+        sch.decompose_reduction(block, sch.get_loops(block)[-1])
+        reduction = RowReduction(operation, part.reduced[0][1], 4, self._machine.lanes)
+        row_reduction.register(reduction.name)
+        sch.tensorize(sch.get_loops(sch.get_sblock(f"{part.name}_update"))[-1], reduction.name)
+
+
+def _is_product(block: Block) -> bool:
+    """Return whether a block sums products of elements of two buffers."""
+    value = block.store.value
+    factors = [value.b.a, value.b.b] if isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul) else []
+    loads = [factor for factor in factors if isinstance(factor, tvm.ir.TensorLoad)]
+    return len(loads) == 2 and not loads[0].source.same_as(loads[1].source)
+
+
+def _follows(program: AnalysedProgram, last: Block, values: Block) -> bool:
+    """Return whether the last block maps the elements of the values, directly or by blocks that only do so."""
+    if last.reads(values.store.buffer):
+        return True
+    sources = [program.producer(load.source) for load in last.loads]
+    return any(b is not None and not b.is_reduction and _follows(program, b, values) for b in sources)
+
+
+def _dividing(columns: int, machine: MachineLimits) -> tuple[int, ...]:
+    """Return the numbers of vectors that a tile may have: the columns are a whole number of tiles."""
+    return tuple(vectors for vectors in _VECTORS if columns % (vectors * machine.lanes) == 0)
+
+
+def _tiles(rows: int, columns: int, machine: MachineLimits) -> list[tuple[int, int]]:
+    """Return tiles (rows, vectors) for a product, those that load least for their work and waste least first."""
+    scored = [
+        (math.ceil(rows / tile) * tile / rows * (1 + (tile + vectors) / (tile * vectors)), tile, vectors)
+        for tile in _ROWS
+        for vectors in _dividing(columns, machine)
+        if tile <= rows and registers(tile, vectors) <= machine.registers
+    ]
+    return [(tile, vectors) for _, tile, vectors in sorted(scored)]

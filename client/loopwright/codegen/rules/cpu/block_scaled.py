@@ -1,0 +1,95 @@
+"""Products with weights of few bits that have a scale for each block of the depth, decoded in registers.
+
+The weight is packed once into panels whose lanes are columns, so that a vector of bytes is decoded for all columns of a
+lane at once. The sum of a block stays in registers until it is scaled; several rows share what is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.rules.analysis.block_sums import BlockSums
+from loopwright.codegen.rules.analysis.product_tile import SHARED_VECTORS, registers
+from loopwright.codegen.rules.analysis.program import AnalysedProgram
+from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
+from loopwright.codegen.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
+from loopwright.codegen.weights.packed_weight import PACKS
+
+_VECTORS = (1, 2, 3, 4)
+_MOST_ROWS = 8
+_UNROLL = (4, 8, 16, 32)
+_TILES = ((4, 2), (4, 1), (2, 2), (1, 4), (1, 2), (1, 1))
+"""Rows and vectors of the seeds, the best first: rows share what is decoded."""
+_SEEDS = 4
+
+
+class BlockScaled:
+    name = "block_scaled"
+    version = 1
+
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
+        parts = BlockSums.of(program)
+        if parts is None or parts.products.dtype != "float32" or parts.columns % machine.lanes:
+            return ()
+        vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
+        if program.shares_weight and SHARED_VECTORS in vectors:
+            vectors = (SHARED_VECTORS,)
+        unroll = tuple(each for each in _UNROLL if parts.size % each == 0)
+        return (
+            Knob("rows", divisors(parts.rows, _MOST_ROWS)),
+            Knob("vectors", vectors),
+            Knob("unroll", unroll or (1,)),
+        )
+
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
+        rows, vectors, unroll = (knob.values for knob in self.knobs(program, machine))
+        tiles = [tile for tile in _TILES if tile[0] in rows and tile[1] in vectors]
+        for tile_rows, tile_vectors in tiles[:_SEEDS]:
+            yield {"rows": tile_rows, "vectors": tile_vectors, "unroll": unroll[-1]}
+
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
+        parts = BlockSums.required(program)
+        rows, vectors, lanes = values["rows"], values["vectors"], machine.lanes
+        if registers(rows, vectors) > machine.registers:
+            raise RuleRefused("the tile has more vectors than the processor has registers")
+        last = inline(schedule, program)[-1].name
+        products, total = (schedule.get_sblock(block.name) for block in (parts.products, parts.total))
+        self._pack(schedule, parts, vectors * lanes)
+        if last == parts.total.name:
+            last = str(schedule.get(schedule.cache_write(total, 0, "global")).name_hint)
+        write = schedule.get_sblock(last)
+        *outer, i, j, b = schedule.get_loops(total)
+        io, ii = schedule.split(i, [None, rows])
+        jo, jv, jx = schedule.split(j, [None, vectors, lanes])
+        schedule.reorder(*outer, jo, io, b, ii, jv, jx)
+        task = fuse(schedule, [*outer, jo])
+        schedule.reverse_compute_at(write, io)
+        schedule.compute_at(products, b, preserve_unit_loops=True)
+        parallelize(schedule, task)
+        for loop in (ii, jv):
+            schedule.unroll(loop)
+        schedule.vectorize(jx)
+        schedule.decompose_reduction(total, b)
+        *_, i, _, j, t = schedule.get_loops(products)
+        to, ti = schedule.split(t, [None, values["unroll"]])
+        jv, jx = schedule.split(j, [None, lanes])
+        schedule.reorder(to, ti, i, jv, jx)
+        for loop in (ti, i, jv):
+            schedule.unroll(loop)
+        schedule.vectorize(jx)
+        schedule.decompose_reduction(products, to)
+        vectorize(schedule, last, schedule.get_loops(write)[-1], lanes)
+
+    def _pack(self, schedule: Schedule, parts: BlockSums, width: int) -> None:
+        """Store the weight once as ``[columns / width, bytes, width]``."""
+        copy = schedule.cache_read(schedule.get_sblock(parts.products.name), parts.weight_index, "global")
+        column = parts.column
+        schedule.transform_layout(
+            copy,
+            ("write", 0),
+            lambda *i: [i[column] // width, *(each for n, each in enumerate(i) if n != column), i[column] % width],
+        )
+        schedule.annotate(copy, PACKS, True)
+        parallelize(schedule, schedule.get_loops(copy)[0])

@@ -1,0 +1,64 @@
+"""Functions that map elements: activations, sums of tensors, casts. One pass, in vectors, over a parallel loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, is_var
+from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits
+from loopwright.codegen.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, vectorize
+
+_TASKS = (0, 1, 2, 4, 8)
+"""Tasks a thread; 0 is a serial loop."""
+
+
+class Elementwise:
+    name = "elementwise"
+    version = 1
+
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
+        if program.reductions or len(program.outputs) != 1:
+            return ()
+        return (Knob("tasks", _TASKS), Knob("vectors", (1, 2, 4)))
+
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
+        for tasks in (1, 4, 0):
+            yield {"tasks": tasks, "vectors": 1}
+
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
+        name = inline(schedule, program)[-1].name
+        loops = schedule.get_loops(schedule.get_sblock(name))
+        loops = [loop for loop in loops if int(schedule.get(loop).extent) > 1]
+        if not loops:
+            return
+        if is_flat(program):
+            # With more than two axes in one, TVM does not see that the elements of a vector are neighbours.
+            loops = [*loops[:-2], fuse(schedule, loops[-2:])]
+        width = machine.lanes * values["vectors"]
+        *outer, inner = loops
+        if values["tasks"]:
+            extent = int(schedule.get(inner).extent)
+            # Each part is a whole number of vectors, if the extent is one.
+            whole = extent // width if extent % width == 0 else extent
+            parts = largest_divisor(whole, values["tasks"] * machine.threads)
+            if parts > 1 and not outer:
+                part, inner = schedule.split(inner, [parts, None])
+                outer = [part]
+            if outer:
+                parallelize(schedule, fuse(schedule, outer))
+        vectorize(schedule, name, inner, width)
+
+
+def is_flat(program: AnalysedProgram) -> bool:
+    """Return whether all blocks read and write the same elements, so that the axes do not matter."""
+    shape = [extent for _, extent in program.blocks[0].spatial]
+    for block in program.blocks:
+        axes = [axis for axis, _ in block.spatial]
+        if [extent for _, extent in block.spatial] != shape:
+            return False
+        for access in (block.store, *block.loads):
+            if len(access.indices) != len(axes) or not all(map(is_var, access.indices, axes)):
+                return False
+    return True

@@ -1,0 +1,154 @@
+"""Softmax, normalisations and reductions along rows: all stages of some rows in one pass over a parallel loop of rows.
+
+Every stage is computed where the results of its rows are written, so that rows stay in the first cache. With several
+rows at a time, TVM's runtime is asked for memory less often. Reductions keep vectors of partial results
+(`loopwright.codegen.cpu.row_reduction`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tvm.s_tir import Schedule
+
+from loopwright.codegen.cpu import row_reduction
+from loopwright.codegen.cpu.row_reduction import RowReduction
+from loopwright.codegen.rules.analysis.contraction import Contraction
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
+from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits
+from loopwright.codegen.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, remains, vectorize
+
+_SERIAL, _PARALLEL = 0, 1
+_OPERATIONS = ("sum", "max", "largest")
+_MOST_AXES = 2
+"""With more axes in one, TVM does not see that the elements of a vector are neighbours."""
+
+
+class RowReduce:
+    name = "row_reduce"
+    version = 1
+
+    def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
+        if row_axes(program) is None:
+            return ()
+        return (Knob("parallel", (_SERIAL, _PARALLEL)), Knob("vectors", (1, 2, 4, 8)), Knob("rows", (1, 2, 4, 8)))
+
+    def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
+        for vectors, rows in ((2, 4), (4, 1), (4, 8)):
+            yield {"parallel": _PARALLEL, "vectors": vectors, "rows": rows}
+        yield {"parallel": _SERIAL, "vectors": 4, "rows": 4}
+
+    def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
+        rows = row_axes(program)
+        assert rows is not None, "the rule has no knobs for this function"
+        stages = inline(schedule, program)
+        last = stages[-1]
+        terms = {stage.name: _with_terms(schedule, program, stage, stages) for stage in stages}
+        names = [name for each in terms.values() for name in each]
+        result = schedule.get_sblock(last.name)
+        if last.is_reduction and leading(last, rows) > 1:
+            # TVM does not tensorize below the fused axes of a block itself, if they have 64 bits.
+            result = schedule.cache_write(result, 0, "global")
+            names.append(str(schedule.get(result).name_hint))
+        loops = schedule.get_loops(result)
+        outer = loops[: leading(last, rows)]
+        at_once = largest_divisor(int(schedule.get(outer[-1]).extent), values["rows"])
+        row, _ = schedule.split(fuse(schedule, outer), [None, at_once])
+        if values["parallel"] == _PARALLEL:
+            parallelize(schedule, row)
+        for name in reversed(names[:-1]):
+            schedule.compute_at(schedule.get_sblock(name), row)
+        reduced = {stage.name: stage for stage in stages if stage.is_reduction}
+        for stage in reduced.values():
+            if len(terms[stage.name]) > 1 and stage.name != names[-1]:
+                _, reduced_loop, *inner = schedule.get_loops(schedule.get_sblock(stage.name))
+                schedule.reorder(*inner, reduced_loop)
+            _reduce(schedule, stage, machine.lanes, values["vectors"])
+        for name in names:
+            loops = schedule.get_loops(schedule.get_sblock(name)) if name not in reduced else []
+            if len(loops) > 1:
+                vectorize(schedule, name, loops[-1], machine.lanes)
+
+
+def _with_terms(schedule: Schedule, program: AnalysedProgram, stage: Block, stages: list[Block]) -> list[str]:
+    """Return the names of a stage's blocks. Terms of a reduction that are not just read become a row of their own."""
+    if not stage.is_reduction or (len(stage.reduced) == 1 and _only_reads(program, stage, stages)):
+        return [stage.name]
+    loops = schedule.get_loops(schedule.get_sblock(stage.name))
+    terms = schedule.rfactor(fuse(schedule, loops[len(stage.spatial) :]), len(stage.spatial))
+    return [str(schedule.get(terms).name_hint), stage.name]
+
+
+def _only_reads(program: AnalysedProgram, stage: Block, stages: list[Block]) -> bool:
+    """Return whether a reduction's terms are the elements of a buffer that is still there after inlining."""
+    if len(stage.loads) != 1 or not stage.term.same_as(stage.loads[0]):
+        return False
+    producer = program.producer(stage.loads[0].source)
+    return producer is None or producer in stages
+
+
+def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
+    block = schedule.get_sblock(stage.name)
+    schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
+    block = schedule.get_sblock(f"{stage.name}_update")
+    length = math.prod(extent for _, extent in stage.reduced)
+    assert stage.operation is not None
+    reduction = RowReduction(stage.operation, length, vectors, lanes)
+    row_reduction.register(reduction.name)
+    schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
+
+
+def row_axes(program: AnalysedProgram, dtypes: tuple[str, ...] = ("float32",)) -> list[int] | None:
+    """Return the extents of the rows' axes, those of one element left out; None if the function is of another form."""
+    reductions = program.reductions
+    if (
+        not reductions
+        or Contraction.of(program)
+        or len(program.outputs) != 1
+        or program.outputs[0] != program.blocks[-1].name
+    ):
+        return None
+    rows = _extents(reductions[0])
+    for block in program.blocks:
+        if block.dtype not in dtypes:
+            return None
+        if block.is_reduction and not (_extents(block) == rows and _reduces_rows(block)):
+            return None
+        # What is inlined, such as the cast of a weight, may have other axes.
+        if _extents(block)[: len(rows)] != rows and _extents(block) and remains(program, block):
+            return None
+    return rows
+
+
+def _extents(block: Block) -> list[int]:
+    return [extent for _, extent in block.spatial if extent > 1]
+
+
+def leading(block: Block, rows: list[int]) -> int:
+    """Return how many of the block's loops are the rows' axes; loops of one element count where they come first."""
+    product, count = 1, 0
+    for _, extent in block.spatial:
+        if product == math.prod(rows) and extent > 1:
+            break
+        product *= extent
+        count += 1
+    return count
+
+
+def _reduces_rows(block: Block) -> bool:
+    """Return whether the block sums, or takes the maximum, along the last axis of what it reads, or the last two."""
+    axes = [axis for axis, _ in block.reduced]
+    # TVM makes no parts of a reduction to the largest, nor one axis of two.
+    if len(axes) > (1 if block.operation == "largest" else _MOST_AXES) or block.operation not in _OPERATIONS:
+        return False
+    along = [load for load in block.loads if any(is_var(index, axis) for index in load.indices for axis in axes)]
+    if not along or math.prod(extent for _, extent in block.reduced) == 1:
+        return False
+    if not all(all(map(is_var, load.indices[-len(axes) :], axes)) for load in along):
+        return False
+    # What is read along the axis is a row of the result's own, or one for all rows; else it is a product of matrices.
+    rows = [var for var, size in block.spatial if size > 1]
+    if any(0 < sum(any(is_var(index, var) for index in load.indices) for var in rows) < len(rows) for load in along):
+        return False
+    return block.operation == "sum" or (len(block.loads) == 1 and block.term.same_as(block.loads[0]))
