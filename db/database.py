@@ -20,7 +20,7 @@ from db.cost_models import CostModels
 from db.counts import Counts, Totals, count, totals
 from db.devices import Devices
 from db.engine.columns import Clock
-from db.engine.connections import Sessions, create_engine
+from db.engine.connections import CONNECTIONS, Sessions, create_engine
 from db.errors import DiskFull
 from db.events import Events
 from db.jobs.gates import Gates
@@ -50,12 +50,12 @@ class Database:
     """The tuning database at `url` (``sqlite:///file`` or ``postgresql://…``), whose tables `db.migrate` makes.
 
     Threads may share one; a process must not hand it to a child. `clock` tells the time, timezone-aware; None: the
-    server's, or this machine's for a file. Any call raises `db.errors.Unavailable` while the database is away, and
-    `db.errors.DatabaseDamaged`.
+    server's, or this machine's for a file. There are at most so many ``connections``. Any call raises
+    `db.errors.Unavailable` while the database is away, and `db.errors.DatabaseDamaged`.
     """
 
-    def __init__(self, url: str, clock: Clock | None = None) -> None:
-        self._engine = create_engine(url)
+    def __init__(self, url: str, clock: Clock | None = None, connections: int = CONNECTIONS) -> None:
+        self._engine = create_engine(url, connections)
         self._open(Sessions(self._engine, clock))
 
     def seen_by(self, viewer: Viewer) -> Database:

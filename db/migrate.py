@@ -107,7 +107,7 @@ def _revision(connection: Connection) -> str | None:
 
 def _in_transaction(url: str, work: Callable[[Connection], Result]) -> Result:
     """Apply a revision as a whole or not at all, also on SQLite."""
-    engine = create_engine(url)
+    engine = create_engine(url, limited=False)
     is_sqlite = engine.dialect.name == "sqlite"
     if is_sqlite:
         # A table that is copied to change it is dropped once, which would violate the keys that refer to it.

@@ -53,7 +53,7 @@ def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastA
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        database = Database(settings.database)
+        database = Database(settings.database, connections=settings.database_connections)
         sandbox = Sandbox(_SANDBOXES, settings.walls)
         sandbox.start()
         database.tokens.put_owner(ensure_token(settings), settings.owner)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from db.engine.connections import CONNECTIONS
 from service.logs.lines import LogFormat
 from workers.walls.levels import Policy
 
@@ -32,6 +33,7 @@ class Settings(BaseSettings):
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes.
     ``max_jobs``: that a controller works on at a time; None: see `places`.
     ``max_connections``: of each API process; half of them may be of one address.
+    ``database_connections``: of each API process and of each controller, at most, beside one that listens for news.
     ``max_streams``, ``max_streams_per_user``: of events, at a time, in each API process.
     ``log_requests``: whether the API writes a line into its log for each request.
     """
@@ -54,6 +56,7 @@ class Settings(BaseSettings):
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
     max_connections: int = Field(default=2000, gt=1)
+    database_connections: int = Field(default=CONNECTIONS, gt=1)
     max_streams: int = Field(default=1000, gt=0)
     max_streams_per_user: int = Field(default=20, gt=0)
     log_format: LogFormat = LogFormat.TEXT

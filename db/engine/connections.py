@@ -27,6 +27,13 @@ transaction here takes milliseconds."""
 _SQLITE_BEGIN = "sqlite_begin"
 _WATCHFUL = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 """libpq's settings, in seconds: a server that has vanished without a word is noticed within about ten. Not tuned."""
+CONNECTIONS = 30
+"""An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only. Of
+PostgreSQL's 100, three processes fit."""
+_KEPT_CONNECTIONS = 10
+"""Those over it are closed when they are returned. Not tuned."""
+_LIMITS_MS = {"lock_timeout": 30_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}
+"""Of a server. The longest statement here, of an export, takes seconds; what takes so long is stuck. Not tuned."""
 _UNANSWERED_MS = 10_000
 """After so long, what was sent and not confirmed by the server's machine ends a connection."""
 
@@ -47,23 +54,39 @@ def normalise_url(url: str) -> URL:
     return parsed
 
 
-def create_engine(url: str) -> Engine:
-    """An engine for `url`, with a pool that threads may share."""
+def create_engine(url: str, connections: int = CONNECTIONS, *, limited: bool = True) -> Engine:
+    """An engine for `url`, with a pool that threads may share, of at most so many ``connections``.
+
+    ``limited``: whether a server ends statements and transactions that take too long.
+    """
     parsed = normalise_url(url)
-    # An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only.
     # Connections to a server may have ended meanwhile, those to a file do not.
     is_file = parsed.get_backend_name() == "sqlite"
     if not is_file:
         # What the URL says goes first.
         watchful = {**_WATCHFUL, "tcp_user_timeout": _UNANSWERED_MS}
         parsed = parsed.set(query={**{name: str(value) for name, value in watchful.items()}, **parsed.query})
+    kept = min(_KEPT_CONNECTIONS, connections)
     engine = sqlalchemy.create_engine(
-        parsed, pool_size=10, max_overflow=40, pool_pre_ping=not is_file, json_serializer=_compact
+        parsed,
+        pool_size=kept,
+        max_overflow=connections - kept,
+        pool_pre_ping=not is_file,
+        json_serializer=_compact,
     )
+    if limited and not is_file:
+        event.listen(engine, "connect", _limit_statements)
     if is_file:
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _limit_statements(connection: Any, _record: object) -> None:
+    with connection.cursor() as cursor:
+        for name, milliseconds in _LIMITS_MS.items():
+            cursor.execute(f"SET {name} = {milliseconds}")
+    connection.commit()
 
 
 def _compact(value: object) -> str:

@@ -20,8 +20,9 @@ _REFUSED = re.compile(
 """PostgreSQL's words for a connection that it refuses. libpq passes on no code of such an error."""
 _AWAY_CLASSES = ("08", "57P")
 """Connection exceptions, and a server that shuts down, starts or has crashed."""
-_AWAY_STATES = ("53300", "25006")
-"""Too many connections; a server that only reads, as it does before it takes over from another."""
+_AWAY_STATES = ("53300", "25006", "55P03", "57014", "25P03")
+"""Too many connections; a server that only reads, as it does before it takes over from another; a lock, a statement
+and a transaction that took too long (`db.engine.connections`)."""
 _FULL_STATE = "53100"
 
 

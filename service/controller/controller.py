@@ -316,7 +316,7 @@ def same_machine(offered: DeviceClass, wanted: DeviceClass) -> bool:
 def main(settings: Settings) -> None:
     """``python -m service controller``: until SIGTERM or SIGINT."""
     waited = await_database(settings.database)
-    database = Database(settings.database)
+    database = Database(settings.database, connections=settings.database_connections)
     _expire_own_leases(database, settings)
     stop = threading.Event()
     progress = Progress()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import sqlite3
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from db import Database, migrate
+from db.engine import connections
 from db.engine.connections import Sessions, create_engine
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, SchemaTooNew
 from tests.contract.db.conftest import Clock, World
@@ -99,6 +101,64 @@ def test_a_fault_of_a_statement_is_no_outage(url: str) -> None:
 def test_a_deadlock_is_no_outage(postgres_url: str) -> None:
     with sessions_of(postgres_url) as sessions, pytest.raises(OperationalError), sessions.write() as session:
         session.execute(text("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"))
+
+
+@pytest.mark.parametrize(
+    ("limit", "idle", "statement"),
+    [
+        ("statement_timeout", 0.0, "SELECT pg_sleep(60)"),
+        ("lock_timeout", 0.0, "SELECT count(*) FROM jobs"),
+        ("idle_in_transaction_session_timeout", 0.5, "SELECT 1"),
+    ],
+)
+def test_what_is_stuck_ends(
+    postgres_url: str, limit: str, idle: float, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections._LIMITS_MS, limit, 200)
+
+    def stuck() -> None:
+        with sessions.write() as session:
+            session.execute(text("SELECT 1"))
+            other.execute("SELECT pg_sleep(%s)", [idle])
+            session.execute(text(statement))
+
+    with psycopg.connect(postgres_url) as other, sessions_of(postgres_url) as sessions:
+        other.execute("LOCK TABLE jobs")
+        with pytest.raises(DatabaseAway):
+            stuck()
+        other.rollback()
+        with sessions.read() as session:
+            assert session.scalar(text("SELECT count(*) FROM jobs")) == 0
+
+
+def test_migrations_may_take_as_long_as_they_need(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connections._LIMITS_MS, "statement_timeout", 100)
+    slow = "SELECT pg_sleep(0.5)"
+    migrate._in_transaction(postgres_url, lambda connection: connection.execute(text(slow)))
+    with pytest.raises(DatabaseAway), sessions_of(postgres_url) as sessions, sessions.read() as session:
+        session.execute(text(slow))
+
+
+def test_a_process_has_no_more_connections_than_it_may(postgres_url: str) -> None:
+    database, arrived, goes_on = Database(postgres_url, connections=3), threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        with database._sessions.read() as session:
+            session.execute(text("SELECT 1"))
+            arrived.release()
+            goes_on.wait(60)
+
+    threads = [threading.Thread(target=hold) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert all(arrived.acquire(timeout=30) for _ in range(3))
+        assert not arrived.acquire(timeout=0.5)
+    finally:
+        goes_on.set()
+        for thread in threads:
+            thread.join()
+        database.close()
 
 
 def test_tables_of_a_newer_version_are_named(url: str) -> None:
