@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from db.engine.columns import digest
 from db.models import OWNER
+from loopwright.codegen.kinds import SandboxLevel
 from tuner.budget import Budget
-from tuner.types import BUILTIN_SPACE, DeviceClass
+from tuner.types import BUILTIN_SPACE, Activity, DeviceClass
 
 
 def space_hash(space_json: str | None) -> str:
@@ -59,6 +61,20 @@ class LabelledMachine:
 
     device_class: DeviceClass
     labels: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What a worker is and does now. ``labels`` are those that its node's operator gave it."""
+
+    id: str
+    host: str
+    device: str
+    device_class: DeviceClass
+    builders: int
+    sandbox: SandboxLevel
+    labels: Mapping[str, str] = field(default_factory=dict)
+    activity: Activity = field(default_factory=Activity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,6 +349,15 @@ class CheckView:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerStanding:
+    """What decides whether a worker may measure. ``slot_since`` is when its slot was taken, None while it is free."""
+
+    slot_since: datetime | None
+    quarantine_reason: str | None
+    readmitted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerCount:
     """Of all workers that ever registered; those in quarantine are alive."""
 

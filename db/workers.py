@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import ColumnElement, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.access.webhooks import notify, told_since
 from db.devices import device_class_value, put_device_class
 from db.engine.connections import Sessions
 from db.errors import NotFound
+from db.inputs import WorkerReport
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.states import WebhookEvent
 from db.upsert import insert
-from db.views import CheckView, OfferView, WorkerCount, WorkerView
+from db.views import CheckView, OfferView, WorkerCount, WorkerStanding, WorkerView
 from loopwright.codegen import worker_labels
-from loopwright.codegen.kinds import FailureKind, SandboxLevel
-from tuner.types import Activity, DeviceClass
+from loopwright.codegen.kinds import FailureKind
+from tuner.types import Activity
 
 CHECKS = 60
 """The newest timings of the reference kernel that a worker is shown with."""
 _CHECK_DAYS = 7
-_IDLE = Activity()
+_REPORTED = (
+    *("host", "device", "device_class_id", "builders", "sandbox", "labels", "last_seen_at"),
+    *(each.name for each in fields(Activity)),
+)
+"""Columns that a report replaces."""
 
 
 class Workers:
@@ -35,33 +41,20 @@ class Workers:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def register(
-        self,
-        worker_id: str,
-        *,
-        host: str,
-        device: str,
-        device_class: DeviceClass,
-        builders: int,
-        sandbox: SandboxLevel,
-        labels: Mapping[str, str] | None = None,
-        activity: Activity = _IDLE,
-    ) -> None:
-        """Store a worker's report as seen now, and replace its earlier report."""
+    def register(self, *reports: WorkerReport) -> None:
+        """Store what workers report as seen now, in place of their earlier reports, in one transaction."""
+        if not reports:
+            return
         with self._sessions.write() as session:
-            put_device_class(session, device_class)
-            report = {
-                "host": host,
-                "device": device,
-                "device_class_id": device_class.id,
-                "builders": builders,
-                "sandbox": sandbox,
-                "labels": dict(labels or {}),
-                "last_seen_at": self._sessions.now(),
-                **asdict(activity),
-            }
-            statement = insert(session, Worker).values(id=worker_id, **report)
-            session.execute(statement.on_conflict_do_update(index_elements=["id"], set_=report))
+            for device_class in {report.device_class for report in reports}:
+                put_device_class(session, device_class)
+            now = self._sessions.now()
+            statement = insert(session, Worker)
+            replaced = {name: statement.excluded[name] for name in _REPORTED}
+            session.execute(
+                statement.on_conflict_do_update(index_elements=["id"], set_=replaced),
+                [{"id": report.id, "last_seen_at": now, **_columns(report)} for report in reports],
+            )
 
     def all(self, live_within: float) -> list[WorkerView]:
         """All workers that ever registered, by host and id."""
@@ -125,22 +118,45 @@ class Workers:
             kept = [*session.scalars(newest), *session.scalars(fastest)]
             session.execute(delete(Check).where(Check.worker_id == worker_id, Check.id.not_in(kept)))
 
-    def lost(self, worker_id: str, within: float) -> int:
-        """Trials that ended in DEVICE_LOST on the worker in the last `within` seconds, since it was last cleared."""
+    def lost(self, within: float) -> dict[str, int]:
+        """Return how many trials ended in DEVICE_LOST on each worker in the last `within` seconds.
+
+        Those before a worker was last cleared do not count. Workers without any are left out.
+        """
         now = self._sessions.now()
         counted = (
-            select(func.count())
+            select(Worker.id, func.count())
             .select_from(Trial)
             .join(Worker, Worker.id == Trial.worker)
             .where(
-                Trial.worker == worker_id,
                 Trial.failure_kind == FailureKind.DEVICE_LOST,
                 Trial.finished_at > now - timedelta(seconds=within),
                 (Worker.readmitted_at.is_(None)) | (Trial.finished_at > Worker.readmitted_at),
             )
+            .group_by(Worker.id)
         )
         with self._sessions.read() as session:
-            return session.scalar(counted) or 0
+            return {row.id: row[1] for row in session.execute(counted)}
+
+    def standings(self) -> dict[str, WorkerStanding]:
+        """Return what decides whether each worker may measure, by id."""
+        wanted = select(Worker.id, Worker.slot_since, Worker.quarantine_reason, Worker.readmitted_at)
+        with self._sessions.read() as session:
+            return {
+                row.id: WorkerStanding(row.slot_since, row.quarantine_reason, row.readmitted_at)
+                for row in session.execute(wanted)
+            }
+
+    def checks_after(self, check_id: int) -> tuple[int, dict[str, tuple[CheckView, ...]]]:
+        """Return the newest check, and the checks of each worker that has one after ``check_id``, as in `WorkerView`.
+
+        To be called with the newest check of the last call, so that it costs what is new.
+        """
+        changed = select(Check.worker_id).where(Check.id > check_id).distinct()
+        with self._sessions.read() as session:
+            newest = session.scalar(select(func.max(Check.id))) or 0
+            checks = _checks(session, Check.worker_id.in_(changed)) if newest > check_id else {}
+        return max(newest, check_id), {worker: tuple(own) for worker, own in checks.items()}
 
     def quarantine(self, worker_id: str, reason: str | None) -> None:
         """Quarantine a worker for `reason`, or keep it quarantined since it was; None ends the quarantine.
@@ -243,14 +259,27 @@ def _facts(worker: Worker) -> dict[str, str]:
     }
 
 
-def _checks(session: Session) -> dict[str, list[CheckView]]:
+def _columns(report: WorkerReport) -> dict[str, Any]:
+    """Return the columns of a worker that its report is about."""
+    return {
+        "host": report.host,
+        "device": report.device,
+        "device_class_id": report.device_class.id,
+        "builders": report.builders,
+        "sandbox": report.sandbox,
+        "labels": dict(report.labels),
+        **asdict(report.activity),
+    }
+
+
+def _checks(session: Session, *conditions: ColumnElement[bool]) -> dict[str, list[CheckView]]:
     """By worker, of those since it was last cleared: the fastest check and the newest, oldest first."""
     newest = func.row_number().over(partition_by=Check.worker_id, order_by=Check.id.desc())
     fastest = func.row_number().over(partition_by=Check.worker_id, order_by=(Check.secs, Check.id))
     ranked = (
         select(Check.id, newest.label("newest"), fastest.label("fastest"))
         .join(Worker, Worker.id == Check.worker_id)
-        .where((Worker.readmitted_at.is_(None)) | (Check.created_at > Worker.readmitted_at))
+        .where((Worker.readmitted_at.is_(None)) | (Check.created_at > Worker.readmitted_at), *conditions)
         .subquery()
     )
     # Columns, not rows of the table as objects: there are hundreds.

@@ -23,7 +23,7 @@ from tvm import relax
 from benchmarks.load import parts
 from benchmarks.search.workloads import product
 from db import Database
-from db.inputs import NewJob
+from db.inputs import NewJob, WorkerReport
 from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
@@ -138,16 +138,16 @@ class PlayedJob:
 
 def join(database: Database, device_class: DeviceClass) -> None:
     """Register the workers, or say that they are still alive."""
-    for number in range(WORKERS):
-        database.workers.register(
-            f"host{number}/cpu",
-            host=f"host{number}",
-            device="cpu",
-            device_class=device_class,
-            builders=8,
-            sandbox=SandboxLevel.NAMESPACES,
-            activity=Activity(builders_busy=4, slot_use=0.9),
+    activity = Activity(builders_busy=4, slot_use=0.9)
+    names = [f"host{number}" for number in range(WORKERS)]
+    database.workers.register(
+        *(
+            WorkerReport(
+                f"{name}/cpu", name, "cpu", device_class, 8, sandbox=SandboxLevel.NAMESPACES, activity=activity
+            )
+            for name in names
         )
+    )
 
 
 def play(plan: Plan) -> None:

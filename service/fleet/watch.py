@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 import ray
 
 from db import Database
-from db.views import Peaks, WorkerView
+from db.inputs import WorkerReport
+from db.views import CheckView, Peaks, WorkerStanding
 from service.api.liveness import LIVE_SECONDS
 from service.fleet.health import LOST_WITHIN_SECONDS, complaint
-from tuner.types import Failure
+from tuner.types import Activity, Failure
 from workers.messages import DeviceSpeed
 from workers.ray import actor_calls
 from workers.ray.actor_calls import Pending
@@ -47,6 +48,9 @@ class Watch:
         """Workers that get no new jobs, as of the last heartbeat. What they are at ends by itself."""
         self._answered: dict[str, float] = {}
         """When the actors of each offer last said what they do."""
+        self._newest_check = 0
+        self._checks: dict[str, tuple[CheckView, ...]] = {}
+        """Of each worker, as of the newest check."""
 
     def beat(self, offers: Sequence[Offer]) -> set[str]:
         """Register the answering offers as seen now, and update the health of all workers.
@@ -55,29 +59,23 @@ class Watch:
         """
         activity = self._cluster.activity(_PING_SECONDS)
         now = time.monotonic()
+        answering = []
         for offer in offers:
             if offer.id in activity or offer.id not in self._answered:  # that of a new one has answered just before
                 self._answered[offer.id] = now
-            elif offer.id not in activity:
-                continue
-            self._db.workers.register(
-                offer.id,
-                host=offer.host,
-                device=offer.device,
-                device_class=offer.device_class,
-                builders=sum(offer.builders.values()),
-                sandbox=offer.sandbox,
-                labels=offer.labels,
-                **({"activity": activity[offer.id]} if offer.id in activity else {}),
-            )
+                answering.append(offer)
+        self._db.workers.register(*(_report(offer, activity.get(offer.id, Activity())) for offer in answering))
         self._collect()
         self._look_for_missing()
         self.drained = self._db.workers.drained()
-        views = {view.id: view for view in self._db.workers.all(live_within=CHECK_SECONDS)}
+        self._newest_check, changed = self._db.workers.checks_after(self._newest_check)
+        self._checks |= changed
+        standings, lost = self._db.workers.standings(), self._db.workers.lost(LOST_WITHIN_SECONDS)
         for offer in offers:
             if offer.id in activity:
-                self._ask(offer, views[offer.id])
-        return {offer.id for offer in offers if offer.id in views and self._judge(views[offer.id])}
+                self._ask(offer, standings[offer.id])
+        known = [offer.id for offer in offers if offer.id in standings]
+        return {id for id in known if self._judge(id, standings[id], lost.get(id, 0))}
 
     def is_silent(self, offer: Offer) -> bool:
         """Return whether the offer's actors have not answered for so long that it is shown as not alive."""
@@ -95,7 +93,7 @@ class Watch:
             self._db.workers.tell_missing(worker_id, LOST_SECONDS)
         self._missing = missing
 
-    def _ask(self, offer: Offer, view: WorkerView) -> None:
+    def _ask(self, offer: Offer, standing: WorkerStanding) -> None:
         """Have the reference kernels timed, if it is time; the answer comes at a later heartbeat."""
         if offer.id in self._timings:
             return
@@ -106,8 +104,9 @@ class Watch:
             self._measured.add(offer.id)
             self._timings[offer.id] = offer, actor_calls.PEAKS(actor, offer.device_class.target_json)
             return
-        age = (self._db.now() - view.checks[-1].created_at).total_seconds() if view.checks else float("inf")
-        if age > CHECK_SECONDS * (1 if view.activity.slot_since is None else _OVERDUE):
+        checks = self._checks_of(offer.id, standing)
+        age = (self._db.now() - checks[-1].created_at).total_seconds() if checks else float("inf")
+        if age > CHECK_SECONDS * (1 if standing.slot_since is None else _OVERDUE):
             self._timings[offer.id] = offer, actor_calls.CHECK(actor, offer.device_class.target_json)
 
     def _collect(self) -> None:
@@ -133,10 +132,28 @@ class Watch:
         peaks = Peaks(speed.dtype, speed.flops, speed.bytes_per_s or 0.0, datetime.now(UTC))
         self._db.devices.put_peaks(offer.device_class, peaks)
 
-    def _judge(self, view: WorkerView) -> bool:
+    def _judge(self, worker_id: str, standing: WorkerStanding, lost: int) -> bool:
         """Return whether the worker is held out, and store it where that has changed."""
-        reason = complaint(view.checks, self._db.workers.lost(view.id, LOST_WITHIN_SECONDS))
-        if reason != view.quarantine_reason:
-            log.warning("%s: %s", view.id, reason or "measures again", extra={"worker": view.id})
-            self._db.workers.quarantine(view.id, reason)
+        reason = complaint(self._checks_of(worker_id, standing), lost)
+        if reason != standing.quarantine_reason:
+            log.warning("%s: %s", worker_id, reason or "measures again", extra={"worker": worker_id})
+            self._db.workers.quarantine(worker_id, reason)
         return reason is not None
+
+    def _checks_of(self, worker_id: str, standing: WorkerStanding) -> Sequence[CheckView]:
+        """Return the checks since the worker was last cleared."""
+        checks, since = self._checks.get(worker_id, ()), standing.readmitted_at
+        return [check for check in checks if since is None or check.created_at > since]
+
+
+def _report(offer: Offer, activity: Activity) -> WorkerReport:
+    return WorkerReport(
+        offer.id,
+        offer.host,
+        offer.device,
+        offer.device_class,
+        sum(offer.builders.values()),
+        offer.sandbox,
+        offer.labels,
+        activity,
+    )

@@ -9,7 +9,7 @@ import pytest
 import ray
 
 from db import Database, migrate
-from db.inputs import NewJob
+from db.inputs import NewJob, WorkerReport
 from db.views import TrialView
 from loopwright.codegen.kinds import FailureKind, JobState, Lane
 from service.controller.job_runner import JobRunner, RunEnd
@@ -43,12 +43,7 @@ def test_a_candidate_that_was_killed_twice_is_not_tried_again(offer: Offer, url:
     database = Database(url)
     runner = JobRunner(database, SearchChildren(choose(Policy.PREFER)), Sharing())
     database.workers.register(
-        offer.id,
-        host=offer.host,
-        device=offer.device,
-        device_class=offer.device_class,
-        builders=1,
-        sandbox=offer.sandbox,
+        WorkerReport(offer.id, offer.host, offer.device, offer.device_class, builders=1, sandbox=offer.sandbox)
     )
     try:
         jobs = [run(database, runner, offer) for _ in range(2)]
@@ -80,5 +75,5 @@ def run(database: Database, runner: JobRunner, offer: Offer) -> list[TrialView]:
     assert runner.run(claimed, lambda: crew) is RunEnd.DONE
     assert database.jobs.get(claimed.job.id).state is JobState.SUCCEEDED
     # The worker is not to be held out for what the candidates do.
-    assert database.workers.lost(offer.id, LOST_WITHIN_SECONDS) == 0
+    assert database.workers.lost(LOST_WITHIN_SECONDS) == {}
     return list(database.trials.all_of_job(claimed.job.id))

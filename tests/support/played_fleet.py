@@ -7,6 +7,7 @@ import statistics
 from typing import Any
 
 from db import Database
+from db.inputs import WorkerReport
 from db.views import Peaks
 from loopwright.codegen.kinds import (
     AnsweredFrom,
@@ -48,7 +49,7 @@ ROUNDS = 5
 def join(database: Database, activity: Activity = _IDLE) -> None:
     """Register the worker, or say that it is still alive."""
     machine: dict[str, Any] = {"host": "host", "device": "cpu", "device_class": MACHINE, "builders": 2}
-    database.workers.register(WORKER, **machine, sandbox=SANDBOX, activity=activity)
+    database.workers.register(WorkerReport(WORKER, **machine, sandbox=SANDBOX, activity=activity))
 
 
 def play(database: Database, job_id: str) -> None:

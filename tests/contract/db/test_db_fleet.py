@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from db import NotFound
+from db.inputs import WorkerReport
 from db.views import OfferView, WorkerCount
 from loopwright.codegen.kinds import SandboxLevel
 from tests.contract.db.conftest import World
@@ -22,7 +23,7 @@ def register(world: World, id: str, **fields: Any) -> None:
         "builders": 2,
         "sandbox": SandboxLevel.LANDLOCK,
     } | fields
-    world.db.workers.register(id, **said)
+    world.db.workers.register(WorkerReport(id, **said))
 
 
 def test_a_worker_is_alive_while_it_is_seen(world: World) -> None:
@@ -124,3 +125,22 @@ def test_workloads_are_listed_with_their_records(world: World) -> None:
 
 def test_ping_asks_the_database(world: World) -> None:
     world.db.ping()
+
+
+def test_a_fleet_registers_in_one_call(world: World) -> None:
+    other = replace(world.device_class, threads=4)
+    reports = [
+        WorkerReport(
+            f"{number}", f"host {number}", "cpu", [world.device_class, other][number % 2], 2, SandboxLevel.NONE
+        )
+        for number in range(7)
+    ]
+    world.db.workers.register(*reports)
+    world.clock.forward(5)
+    world.db.workers.register(*(replace(report, builders=3, labels={"rack": "a"}) for report in reports[:4]))
+    world.db.workers.register()
+    views = world.db.workers.all(3)
+    assert [(view.id, view.builders, view.alive, view.labels) for view in views] == [
+        (f"{number}", 3 if number < 4 else 2, number < 4, {"rack": "a"} if number < 4 else {}) for number in range(7)
+    ]
+    assert [view.device_class for view in views] == [report.device_class for report in reports]

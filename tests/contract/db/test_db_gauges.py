@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from db import migrate
+from db.inputs import WorkerReport
 from db.states import LeaseLoss, WebhookEvent
 from db.upkeep.gauges import Outbox, Queue, Use
 from loopwright.codegen.kinds import JobState, SandboxLevel
@@ -66,7 +67,8 @@ def test_leases_that_expire_and_those_of_loops_that_die_are_counted_and_others_a
 
 def register(world: World, worker_id: str, **activity: Any) -> None:
     machine: dict[str, Any] = {"host": worker_id, "device": "cpu", "device_class": world.device_class, "builders": 2}
-    world.db.workers.register(worker_id, **machine, sandbox=SandboxLevel.NONE, activity=Activity(**activity))
+    report = WorkerReport(worker_id, **machine, sandbox=SandboxLevel.NONE, activity=Activity(**activity))
+    world.db.workers.register(report)
 
 
 def test_workers_of_the_last_day_are_told_with_what_live_ones_do(world: World) -> None:

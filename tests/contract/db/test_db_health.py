@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from db import NotFound
+from db.inputs import WorkerReport
 from db.states import WebhookEvent
-from db.views import WorkerView
+from db.views import WorkerStanding, WorkerView
 from db.workers import CHECKS
 from loopwright.codegen.kinds import FailureKind, JobState, Origin, SandboxLevel, Stage
 from tests.contract.db.conftest import World
@@ -19,7 +20,7 @@ from tuner.types import Activity, Failure, MeasureCandidate
 
 def register(world: World, id: str = "host/cpu", **fields: Any) -> None:
     machine: dict[str, Any] = {"host": "host", "device": "cpu", "device_class": world.device_class, "builders": 2}
-    world.db.workers.register(id, **machine, sandbox=SandboxLevel.NONE, **fields)
+    world.db.workers.register(WorkerReport(id, **machine, sandbox=SandboxLevel.NONE, **fields))
 
 
 def worker(world: World) -> WorkerView:
@@ -136,7 +137,7 @@ def test_readmission_forgets_what_was_before(world: World) -> None:
     world.db.workers.readmit("host/cpu")
     view = worker(world)
     assert (view.quarantined_at, view.quarantine_reason, view.checks) == (None, None, ())
-    assert world.db.workers.lost("host/cpu", 600) == 0
+    assert world.db.workers.lost(600) == {}
     world.clock.forward(1)
     world.db.workers.add_check("host/cpu", 2.0)
     assert [check.secs for check in worker(world).checks] == [2.0]
@@ -159,12 +160,12 @@ def test_lost_trials_are_counted_by_worker_and_time(world: World) -> None:
     lose(world, 4, worker="host/cuda:0")
     lose(world, 4, kind=FailureKind.CRASH)
     lose(world, 4, kind=FailureKind.KILLED)  # that is the candidates' doing
-    assert world.db.workers.lost("host/cpu", 600) == 2
+    assert world.db.workers.lost(600).get("host/cpu") == 2
     world.clock.forward(300)
     lose(world, 1)
-    assert world.db.workers.lost("host/cpu", 600) == 3
+    assert world.db.workers.lost(600).get("host/cpu") == 3
     world.clock.forward(400)
-    assert world.db.workers.lost("host/cpu", 600) == 1
+    assert world.db.workers.lost(600).get("host/cpu") == 1
 
 
 def test_a_worker_is_drained_from_the_first_time_until_it_is_let_in(world: World) -> None:
@@ -188,3 +189,36 @@ def test_a_worker_whose_host_leaves_gets_no_work_until_it_is_back(world: World) 
     assert worker(world).activity.leaving
     register(world)
     assert world.db.workers.drained() == frozenset()
+
+
+def test_checks_are_read_of_the_workers_that_have_new_ones(world: World) -> None:
+    assert world.db.workers.checks_after(0) == (0, {})
+    for id in ("a/cpu", "b/cpu"):
+        register(world, id)
+        for secs in (2.0, 1.0, 3.0):
+            world.clock.forward(1)
+            world.db.workers.add_check(id, secs)
+    newest, checks = world.db.workers.checks_after(0)
+    assert {id: [check.secs for check in own] for id, own in checks.items()} == {
+        "a/cpu": [2.0, 1.0, 3.0],
+        "b/cpu": [2.0, 1.0, 3.0],
+    }
+    assert world.db.workers.checks_after(newest) == (newest, {})
+    world.db.workers.readmit("b/cpu")
+    world.clock.forward(1)
+    world.db.workers.add_check("b/cpu", 5.0)
+    again, changed = world.db.workers.checks_after(newest)
+    assert again > newest
+    assert {id: [check.secs for check in own] for id, own in changed.items()} == {"b/cpu": [5.0]}
+
+
+def test_standings_say_who_is_held_out_and_since_when_slots_are_taken(world: World) -> None:
+    register(world, "a/cpu", activity=Activity(slot_since=world.clock()))
+    register(world, "b/cpu")
+    world.db.workers.quarantine("b/cpu", "slow")
+    assert world.db.workers.standings() == {
+        "a/cpu": WorkerStanding(world.clock(), None, None),
+        "b/cpu": WorkerStanding(None, "slow", None),
+    }
+    world.db.workers.readmit("b/cpu")
+    assert world.db.workers.standings()["b/cpu"] == WorkerStanding(None, None, world.clock())

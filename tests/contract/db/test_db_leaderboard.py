@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from db import NotFound
+from db.inputs import WorkerReport
 from db.results.leaderboard import LeaderboardQuery
 from db.views import Peaks
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, SandboxLevel, Stage
@@ -150,7 +151,7 @@ def test_peaks_are_of_the_machine_whatever_the_target(world: World) -> None:
 
 def test_device_classes_with_their_bests_and_workers(three: World) -> None:
     machine: dict[str, Any] = {"host": "h", "device": "cpu", "device_class": three.device_class, "builders": 1}
-    three.db.workers.register("w", **machine, sandbox=SandboxLevel.NONE)
+    three.db.workers.register(WorkerReport("w", **machine, sandbox=SandboxLevel.NONE))
     (view,) = three.db.devices.overview(30)
     assert (view.device_class, view.bests, view.workers, view.peaks) == (three.device_class, 3, 1, None)
     three.clock.forward(60)

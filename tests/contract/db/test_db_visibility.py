@@ -10,6 +10,7 @@ import pytest
 from db import Database, NotFound
 from db.access.views import Quota
 from db.access.visibility import Viewer, _criteria
+from db.inputs import WorkerReport
 from db.results.leaderboard import LeaderboardQuery
 from db.states import Scope
 from db.views import RecordView
@@ -143,15 +144,8 @@ def test_what_a_worker_does_for_a_private_job_names_no_job(world: World, private
     claimed, task = world.started("secret-9", user_name="ada", private=True)
     (trial,) = world.propose(claimed, task, "[0]")
     activity = Activity(slot_since=world.clock(), slot_trial_id=trial.id)
-    world.db.workers.register(
-        "host/cpu",
-        host="host",
-        device="cpu",
-        device_class=world.device_class,
-        builders=1,
-        sandbox=SandboxLevel.NAMESPACES,
-        activity=activity,
-    )
+    report = WorkerReport("host/cpu", "host", "cpu", world.device_class, 1, SandboxLevel.NAMESPACES, activity=activity)
+    world.db.workers.register(report)
     assert [view.slot_job_id for view in world.db.workers.all(60)] == [claimed.job.id]
     assert [view.slot_job_id for view in world.db.seen_by(Viewer("bob")).workers.all(60)] == [None]
     assert [lease.job_id for lease in world.db.jobs.leases()] == [claimed.job.id]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from db.inputs import WorkerReport
 from tests.integration.service.conftest import Api
 from tests.support.played_fleet import MACHINE, SANDBOX
 from tests.support.programs import product
@@ -22,7 +23,7 @@ def test_a_job_asks_for_labels_that_a_live_worker_has(api: Api) -> None:
         "builders": 2,
         "sandbox": SANDBOX,
     }
-    api.database.workers.register("rack-a/cpu", **machine, labels={"rack": "a", "tier": "gold"})
+    api.database.workers.register(WorkerReport("rack-a/cpu", **machine, labels={"rack": "a", "tier": "gold"}))
     asked = api.submit(product(148), labels={"rack": "a"})
     assert asked["labels"] == {"rack": "a"}
     assert api.post(f"/jobs/{asked['id']}/resubmit", {}, status=202)["labels"] == {"rack": "a"}
