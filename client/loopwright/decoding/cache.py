@@ -18,6 +18,22 @@ ATTENTION = "loopwright"
 """Name of the attention among the implementations that ``transformers`` knows."""
 
 
+@torch.library.custom_op("loopwright::write_rows", mutates_args=())
+def write_rows(rows: torch.Tensor, new: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+    """Return rows of a cache, ``[1, heads, capacity, head size]``, with new ones at the position and behind it.
+
+    In a program, the new rows are written into the cache in place (`loopwright.frontends.torch.scattering`).
+    """
+    result = rows.clone()
+    result[:, :, int(position) : int(position) + new.shape[2]] = new
+    return result
+
+
+@write_rows.register_fake
+def _(rows: torch.Tensor, new: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(rows)
+
+
 class _Layer(StaticLayer):  # type: ignore[no-untyped-call]
     """The keys and values of a layer, ``[1, heads, capacity, head size]``, of which the first ``position`` are valid.
 
@@ -30,18 +46,9 @@ class _Layer(StaticLayer):  # type: ignore[no-untyped-call]
         self.device, self.is_initialized = keys.device, True
 
     def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-        self.keys = self._written(self.keys, key_states)
-        self.values = self._written(self.values, value_states)
+        self.keys = write_rows(self.keys, key_states, self.cumulative_length)
+        self.values = write_rows(self.values, value_states, self.cumulative_length)
         return self.keys, self.values
-
-    def _written(self, rows: Any, new: Any) -> Any:
-        """Return rows of the cache with new ones at the position and behind it."""
-        count = new.shape[2]
-        place = torch.arange(rows.shape[2]) - self.cumulative_length
-        is_new = (place >= 0) & (place < count)
-        if count > 1:
-            new = new.index_select(2, place.clamp(0, count - 1))
-        return torch.where(is_new[:, None], new, rows)
 
 
 def cache_of(keys: tuple[Any, ...], values: tuple[Any, ...], position: Any) -> Cache:

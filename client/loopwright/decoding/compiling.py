@@ -10,7 +10,6 @@ from loopwright.applying import apply as applying
 from loopwright.applying.agreement import agreement, runs_here
 from loopwright.applying.lookup import Ask, look_up_all
 from loopwright.applying.report import AppliedFunction, ApplyReport
-from loopwright.codegen.program.in_place import write_in_place
 from loopwright.codegen.weights.shared_weights import weights_apart
 from loopwright.decoding.decoder import Decoder
 from loopwright.decoding.files import DecoderProgram, empty
@@ -47,7 +46,7 @@ def compiled(
         applied, report = applying.apply(model)
         first = 2 if length == 1 else 3  # behind the tokens, the position, and which token's logits to return
         cache = applied["main"].params[first:]
-        mods.append(write_in_place(applied, model.module, range(first, first + len(cache))))
+        mods.append(applied)
         functions += [function.of(f"{length} token{'s' if length > 1 else ''}") for function in report.functions]
         notes |= dict.fromkeys(report.notes)
     built, agreements = {}, []

@@ -146,7 +146,7 @@ def test_the_cache_is_written_in_place_and_only_at_the_position(decoder: Decoder
 def test_the_programs_have_their_weights_in_common(mistral: Any, decoder: Decoder) -> None:
     weights = {tensor: tensor.numpy().nbytes for each in decoder.programs.values() for tensor in each.weights}
     of_model = sum(each.nbytes for each in mistral.parameters())
-    assert of_model <= sum(weights.values()) < 1.1 * of_model
+    assert 0.99 * of_model <= sum(weights.values()) < 1.1 * of_model  # equal ones, such as those of norms, are one
 
 
 def test_a_saved_decoder_makes_the_same_tokens(decoder: Decoder, tmp_path: Path) -> None:

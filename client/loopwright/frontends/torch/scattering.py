@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tvm import relax, te, tirx
+from tvm.script import tirx as T
 
 from loopwright.codegen.extremes import infinity, larger, smaller
 from loopwright.codegen.program.broadcasting import at, broadcast
@@ -171,10 +172,38 @@ def _put_at_place(node: Node, axis: int, index: Any) -> Any:
     return relax.op.where(node.compute(is_here, index), node.emit(values), data)
 
 
+def _write_rows(node: Node) -> Any:
+    """Convert writes of the rows of a decoder's cache (`loopwright.decoding.cache`) to writes in place.
+
+    A copy would take the time of the whole cache, of which a call changes as many rows as it has tokens.
+    """
+    rows, new, position = (node[name] for name in ("rows", "new", "position"))
+    writer = node.builder.add_func(_writer(extents(rows), extents(new), node.dtype), "write_rows")
+    return relax.op.call_tir_inplace(writer, [rows, new, position], 0, rows.ty)
+
+
+def _writer(rows: Sequence[int], new: Sequence[int], dtype: str) -> tirx.PrimFunc:
+    """Return a function that writes ``new`` into axis 2 of ``rows`` from a position on."""
+
+    @T.prim_func(private=True, s_tir=True)
+    def write_rows(cache_: T.handle, new_: T.handle, position_: T.handle) -> None:
+        T.func_attr({"tirx.noalias": True})
+        cache = T.match_buffer(cache_, rows, dtype)
+        added = T.match_buffer(new_, new, dtype)
+        position = T.match_buffer(position_, (), "int64")
+        for b, h, t, d in T.grid(*new):
+            with T.sblock("write_rows"):
+                vb, vh, vt, vd = T.axis.remap("SSSS", [b, h, t, d])
+                cache[vb, vh, position[()] + vt, vd] = added[vb, vh, vt, vd]
+
+    return write_rows
+
+
 CONVERTERS: dict[str, Converter] = {
     "index_put.default": _index_put,
     "scatter.src": _scatter,
     "scatter.value": _scatter,
     "scatter_add.default": _scatter_add,
     "scatter_reduce.two": _scatter_reduce,
+    "write_rows.default": _write_rows,
 }
