@@ -67,6 +67,7 @@ def packed(model: nn.Module, rows: torch.Tensor, seed: int) -> tvm.IRModule:
         (nn.Linear(40, 33), 40),  # padded
         (nn.Linear(64, 96, bias=False), 64),
         (Nibbles(96, 48), 96),
+        (Nibbles(64, 24), 64),  # no whole number of panels of two vectors
     ],
 )
 def test_programs_for_one_row_and_for_more_have_one_copy_of_a_packed_weight(model: nn.Module, depth: int) -> None:

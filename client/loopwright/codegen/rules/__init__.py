@@ -46,7 +46,7 @@ CPU_RULES: tuple[Rule, ...] = (
     Winograd(),
 )
 
-SHARING_RULES: tuple[Rule, ...] = (RegisterTile(), Vnni(), Maddwd(), BlockScaled())
+SHARING_RULES: tuple[Rule, ...] = (RegisterTile(), Vnni(), Maddwd(), BlockScaled(), BlockDots())
 """Those of `CPU_RULES` that pack a weight that several programs have in the same panels, whatever the program."""
 
 GPU_RULES: tuple[Rule, ...] = ()

@@ -1,7 +1,7 @@
 """Products of rows of int8 with weights of few bits that have a scale for each block of the depth, in int32.
 
-As in `block_scaled`, the weight is packed once into panels whose lanes are columns. A part of a block of a panel is
-decoded into registers for all rows of a tile.
+As in `block_scaled`, the weight is packed once into panels whose lanes are columns, of one vector each, whatever the
+tile. A part of a block of a panel is decoded into registers for all rows of a tile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loopwright.codegen.weights.packed_weight import PACKS
 _GROUP = block_dots.GROUP
 _VECTORS = (1, 2, 3, 4)
 _MOST_ROWS = 8
-_TILES = ((4, 1), (1, 2), (2, 2), (4, 2), (8, 1), (2, 1), (1, 1), (1, 4))
+_TILES = ((8, 1), (4, 1), (1, 1), (2, 2), (1, 2), (2, 1), (4, 2), (1, 4))
 """Rows and vectors of the seeds, the best first: rows share what is decoded."""
 _SEEDS = 6
 _AT_ONCE = 8
@@ -33,7 +33,7 @@ _AT_ONCE = 8
 
 class BlockDots:
     name = "block_dots"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         sums = BlockSums.of(program)
@@ -68,7 +68,7 @@ class BlockDots:
         assert per_byte is not None, "the rule has no knobs for this function"
         last = inline(schedule, program, frozenset((sums.numbers.name,)))[-1].name
         products, total, numbers = map(schedule.get_sblock, (sums.products.name, sums.total.name, sums.numbers.name))
-        self._pack(schedule, sums, vectors * lanes)
+        self._pack(schedule, sums, lanes)
         if last == sums.total.name:
             last = str(schedule.get(schedule.cache_write(total, 0, "global")).name_hint)
         write = schedule.get_sblock(last)
@@ -103,14 +103,14 @@ class BlockDots:
         schedule.tensorize(jx, name)
         vectorize(schedule, last, schedule.get_loops(write)[-1], lanes)
 
-    def _pack(self, schedule: Schedule, sums: BlockSums, width: int) -> None:
-        """Store the weight once as ``[columns / width, …, bytes / 4, width, 4]``."""
+    def _pack(self, schedule: Schedule, sums: BlockSums, lanes: int) -> None:
+        """Store the weight once as ``[columns / lanes, …, bytes / 4, lanes, 4]``."""
         copy = schedule.cache_read(schedule.get_sblock(sums.decoding.name), sums.weight_index, "global")
         column = sums.column
 
         def panels(*i: Any) -> list[Any]:
             others = [each for n, each in enumerate(i[:-1]) if n != column]
-            return [i[column] // width, *others, i[-1] // _GROUP, i[column] % width, i[-1] % _GROUP]
+            return [i[column] // lanes, *others, i[-1] // _GROUP, i[column] % lanes, i[-1] % _GROUP]
 
         schedule.transform_layout(copy, ("write", 0), panels)
         schedule.annotate(copy, PACKS, True)

@@ -20,9 +20,10 @@ from loopwright.codegen.weights.packed_weight import PACKS
 _VECTORS = (1, 2, 3, 4)
 _MOST_ROWS = 8
 _UNROLL = (4, 8, 16, 32)
-_TILES = ((4, 2), (4, 1), (2, 2), (1, 4), (1, 2), (1, 1))
+_TILES = ((8, 1), (4, 2), (4, 1), (2, 2), (1, 2), (1, 4), (1, 1))
 """Rows and vectors of the seeds, the best first: rows share what is decoded."""
-_SEEDS = 4
+_SEEDS, _SEED_UNROLL = 5, 8
+"""The number of seeds, and how far they are unrolled, as far as a block has that many elements."""
 
 
 class BlockScaled:
@@ -34,8 +35,8 @@ class BlockScaled:
         if parts is None or parts.products.dtype != "float32" or parts.columns % machine.lanes:
             return ()
         vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
-        if program.shares_weight and SHARED_VECTORS in vectors:
-            vectors = (SHARED_VECTORS,)
+        if _is_shared(program, parts, machine.lanes):
+            vectors = tuple(each for each in vectors if each % SHARED_VECTORS == 0 or SHARED_VECTORS % each == 0)
         unroll = tuple(each for each in _UNROLL if parts.size % each == 0)
         return (
             Knob("rows", divisors(parts.rows, _MOST_ROWS)),
@@ -47,7 +48,11 @@ class BlockScaled:
         rows, vectors, unroll = (knob.values for knob in self.knobs(program, machine))
         tiles = [tile for tile in _TILES if tile[0] in rows and tile[1] in vectors]
         for tile_rows, tile_vectors in tiles[:_SEEDS]:
-            yield {"rows": tile_rows, "vectors": tile_vectors, "unroll": unroll[-1]}
+            yield {
+                "rows": tile_rows,
+                "vectors": tile_vectors,
+                "unroll": max(each for each in unroll if each <= max(_SEED_UNROLL, unroll[0])),
+            }
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         parts = BlockSums.required(program)
@@ -56,7 +61,7 @@ class BlockScaled:
             raise RuleRefused("the tile has more vectors than the processor has registers")
         last = inline(schedule, program)[-1].name
         products, total = (schedule.get_sblock(block.name) for block in (parts.products, parts.total))
-        self._pack(schedule, parts, vectors * lanes)
+        self._pack(schedule, parts, _width(program, parts, vectors, lanes))
         if last == parts.total.name:
             last = str(schedule.get(schedule.cache_write(total, 0, "global")).name_hint)
         write = schedule.get_sblock(last)
@@ -93,3 +98,13 @@ class BlockScaled:
         )
         schedule.annotate(copy, PACKS, True)
         parallelize(schedule, schedule.get_loops(copy)[0])
+
+
+def _is_shared(program: AnalysedProgram, parts: BlockSums, lanes: int) -> bool:
+    """Return whether other programs have the panels of the weight, too: tiles are then a part of one, or several."""
+    return program.shares_weight and parts.columns % (SHARED_VECTORS * lanes) == 0
+
+
+def _width(program: AnalysedProgram, parts: BlockSums, vectors: int, lanes: int) -> int:
+    """Return the columns of a panel."""
+    return (SHARED_VECTORS if _is_shared(program, parts, lanes) else vectors) * lanes
