@@ -25,19 +25,24 @@ def prim_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, tvm.tirx.PrimF
 def used_prim_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, tvm.tirx.PrimFunc]]:
     """Return the PrimFuncs that Relax functions call; of a module without Relax functions all.
 
-    Fusion leaves public functions over that nothing calls any more.
+    Fusion leaves public functions over that nothing calls any more. Functions that are called to write into one of
+    their inputs are left out: they are no workloads, as a second call does not find what the first one found.
     """
     if not has_relax(mod):
         return prim_funcs(mod)
     used: set[str] = set()
+    writers: set[str] = set()
+    in_place = tvm.ir.Op.get("relax.call_tir_inplace")
 
     def visit(node: object) -> None:
         if isinstance(node, tvm.ir.GlobalVar):
             used.add(str(node.name_hint))
+        elif isinstance(node, relax.Call) and node.op.same_as(in_place):
+            writers.add(str(node.args[0].name_hint))
 
     for _, func in relax_funcs(mod):
         relax.analysis.post_order_visit(func, visit)
-    return [(var, func) for var, func in prim_funcs(mod) if str(var.name_hint) in used]
+    return [(var, func) for var, func in prim_funcs(mod) if str(var.name_hint) in used - writers]
 
 
 def relax_funcs(mod: tvm.IRModule) -> list[tuple[tvm.ir.GlobalVar, relax.Function]]:

@@ -14,6 +14,7 @@ from tvm import relax
 from loopwright.decoding import files
 from loopwright.decoding.files import DecoderProgram
 from loopwright.decoding.sampling import next_token
+from loopwright.extras import require_tvm
 
 
 class Decoder:
@@ -47,7 +48,8 @@ class Decoder:
     def load(folder: str | os.PathLike[str]) -> Decoder:
         """Return a decoder that `save` wrote, with an empty cache. Needs TVM, and neither PyTorch nor the service.
 
-        The weights are mapped into memory, so that several processes with one folder share them.
+        The weights are mapped into memory, so that several processes with one folder share them. The programs run on
+        one thread for each core, unless the environment says otherwise.
 
         Args:
             folder: the folder.
@@ -56,6 +58,7 @@ class Decoder:
             FileNotFoundError: it contains no decoder.
             UnsupportedVersion: another version of TVM wrote it.
         """
+        require_tvm()
         return Decoder(*files.read(Path(folder).absolute()))
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -113,6 +114,7 @@ def decoder(mistral: Any) -> Iterator[Decoder]:
         yield client.compile_decoder(mistral, max_length=CAPACITY, prompt_lengths=(4,), target=LLVM)
         assert client.last_report is not None
         assert client.last_report.agreement is not None
+        assert not [each.name for each in client.last_report.functions if "write_rows" in each.name]
     service.close()
 
 
@@ -153,13 +155,16 @@ def test_a_saved_decoder_makes_the_same_tokens(decoder: Decoder, tmp_path: Path)
     decoder.reset()
     tokens = decoder.generate(TEXT[:6], 9)
     decoder.save(tmp_path / "decoder")
-    code = f"""import sys
+    code = f"""import os, sys
 from loopwright import Decoder
+from loopwright.codegen.host.threads import usable_cores
 loaded = Decoder.load({str(tmp_path / "decoder")!r})
 assert loaded.max_length == {CAPACITY}
 assert loaded.generate({TEXT[:6]}, 9) == {tokens}
-assert "transformers" not in sys.modules"""
-    subprocess.run([sys.executable, "-c", code], check=True)
+assert "transformers" not in sys.modules
+assert os.environ["TVM_NUM_THREADS"] == str(usable_cores())"""
+    others = {name: each for name, each in os.environ.items() if name not in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
+    subprocess.run([sys.executable, "-c", code], check=True, env=others)
     with pytest.raises(FileExistsError, match="is not empty"):
         decoder.save(tmp_path / "decoder")
     manifest = tmp_path / "decoder" / "decoder.json"
