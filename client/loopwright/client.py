@@ -467,6 +467,7 @@ class Client:
         verify: bool = True,
         exact_math: bool = False,
         math: MathMode = FP32,
+        int8_activations: bool = False,
     ) -> Decoder:
         """Build a causal language model of ``transformers`` for generating tokens, with the best schedules.
 
@@ -482,6 +483,7 @@ class Client:
             verify: whether to compare each program with the model.
             exact_math: as it was submitted.
             math: as it was submitted.
+            int8_activations: as it was submitted.
 
         Returns:
             The model with its cache, which generates tokens.
@@ -498,7 +500,12 @@ class Client:
         from loopwright.decoding.programs import decoder_programs
 
         sources = decoder_programs(
-            model, max_length=max_length, prompt_lengths=prompt_lengths, exact_math=exact_math, math=math
+            model,
+            max_length=max_length,
+            prompt_lengths=prompt_lengths,
+            exact_math=exact_math,
+            math=math,
+            int8_activations=int8_activations,
         )
         programs = {length: _program(source, {}) for length, source in sources.items()}
         decoder, self.last_report = compiled(programs, self._ask(target), _tvm_target(target), verify=verify)

@@ -19,11 +19,12 @@ from tvm.target import Target, codegen
 from loopwright.applying.report import Agreement
 from loopwright.codegen.arrays import compare
 from loopwright.codegen.functions import has_relax
+from loopwright.codegen.graph.int8_rows import permits_int8_activations
 from loopwright.codegen.host import cpu
 from loopwright.codegen.program import linking
 from loopwright.codegen.target import instructions
 from loopwright.errors import WrongAnswer
-from loopwright.frontends.precision import QUANTISED, TOLERANCE, precision
+from loopwright.frontends.precision import QUANTISED, ROUNDED_ROWS, TOLERANCE, precision
 from loopwright.frontends.reference import Call, Reference
 
 _CHANGES = 4
@@ -67,7 +68,7 @@ def agreement(
     def run(*inputs: Any) -> Any:
         return main(*inputs, *weights)
 
-    limit = TOLERANCE[precision(call.dtypes)]
+    limit = ROUNDED_ROWS if permits_int8_activations(mod) else TOLERANCE[precision(call.dtypes)]
     found = _compared(run, call, reference.name, limit)
     if isinstance(found, str):
         raise WrongAnswer(found)

@@ -49,6 +49,7 @@ def decoder_programs(
     prompt_lengths: Sequence[int] | None = None,
     exact_math: bool = False,
     math: MathMode = FP32,
+    int8_activations: bool = False,
 ) -> dict[int, Model]:
     """Return the programs of a decoder by the number of tokens in a call: one, and each of the lengths of prompts.
 
@@ -61,6 +62,7 @@ def decoder_programs(
             or what there is room for.
         exact_math: as for `Model`.
         math: as for `Model`.
+        int8_activations: as for `Model`.
 
     Raises:
         UnsupportedModel: the model is no causal language model, or in training mode.
@@ -80,6 +82,7 @@ def decoder_programs(
             exact_math=exact_math,
             math=math,
             shares_weights=True,
+            int8_activations=int8_activations,
         )
         for length in lengths
     }

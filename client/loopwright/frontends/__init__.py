@@ -53,12 +53,14 @@ def to_program(model: Any) -> Program:
     model = as_model(model)
     frontend = _frontend_of(model)
     require_tvm()
+    from loopwright.codegen.graph.int8_rows import permit_int8_activations
     from loopwright.codegen.graph.winograd import switched_off
     from loopwright.codegen.weights.shared_weights import share_weights
 
     with switched_off() if model.keeps_sums else nullcontext():
         program: Program = frontend.to_program(model)
     module = share_weights(program.module) if model.shares_weights else program.module
+    module = permit_int8_activations(module) if model.int8_activations else module
     return replace(program, module=module, bound=bound(model))
 
 

@@ -175,6 +175,41 @@ assert os.environ["TVM_NUM_THREADS"] == str(usable_cores())"""
         Decoder.load(tmp_path)
 
 
+class Nibbles(nn.Module):
+    """A linear layer whose weight has 4 bits, two in a byte, and a scale for each 16 along the depth."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        blocks = layer.weight.detach().reshape(layer.out_features, -1, 16)
+        scale = blocks.abs().amax(-1, keepdim=True) / 7
+        numbers = ((blocks / scale).round() + 8).to(torch.uint8).reshape(layer.out_features, -1)
+        self.register_buffer("weight", numbers[:, ::2] | (numbers[:, 1::2] << 4))
+        self.register_buffer("scale", scale)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        numbers = torch.stack([self.weight & 15, self.weight >> 4], -1).to(x.dtype) - 8
+        values = numbers.reshape(self.scale.shape[0], -1, 16) * self.scale
+        return nn.functional.linear(x, values.reshape(self.scale.shape[0], -1))
+
+
+@pytest.mark.whole
+def test_rows_of_weights_of_few_bits_are_rounded_where_that_is_asked_for(service: FakeService) -> None:
+    model: Any = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**GROUPED, "num_hidden_layers": 1})).eval()
+    for part in (model.model.layers[0].self_attn, model.model.layers[0].mlp):
+        for name, child in list(part.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(part, name, Nibbles(child))
+    with torch.no_grad():
+        logits = model(torch.tensor([TEXT[:5]])).logits[0, -1].numpy()
+    with Client(service.url, "token") as client:
+        decoder = client.compile_decoder(model, max_length=16, prompt_lengths=(4,), target=LLVM, int8_activations=True)
+        assert client.last_report is not None
+        assert client.last_report.agreement is not None
+    found = np.abs(decoder.prefill(TEXT[:5]) - logits).max() / np.abs(logits).max()
+    assert 1e-4 < found < 0.1
+    assert 1e-4 < client.last_report.agreement.max_rel_error < 0.1
+
+
 def test_tokens_can_be_taken_back(decoder: Decoder) -> None:
     decoder.reset()
     decoder.prefill(TEXT[:6])

@@ -84,9 +84,14 @@ class Blocks:
         ``row_scales`` are of a shape ``[…, blocks]`` or ``[…, 1]``. Returns None if the weight is of other numbers than
         integers of 8 bits, less a zero point.
         """
-        count, size = self.depth // self.size, self.size
-        *outer, columns = shape
-        b, t, u = (te.reduce_axis(_extent(extent), name) for extent, name in ((count, "b"), (size, "t"), (size, "u")))
+        b, t, u = (
+            te.reduce_axis(_extent(extent), name)
+            for extent, name in ((self.depth // self.size, "b"), (self.size, "t"), (self.size, "u"))
+        )
+        # Indices of 64 bits, as those of the weight are.
+        count, size, *outer, columns = (
+            tirx.IntImm("int64", extent) for extent in (self.depth // self.size, self.size, *shape)
+        )
         parts = self._integers(stored, tirx.Var("b", "int64"), tirx.Var("t", "int64"), tirx.Var("j", "int64"))
         if parts is None:
             return None

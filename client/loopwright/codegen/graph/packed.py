@@ -16,6 +16,7 @@ from tvm import relax, te, tirx
 from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.graph.blocks import Blocks
+from loopwright.codegen.graph.int8_rows import STEPS, permits_int8_activations, rounded
 from loopwright.codegen.graph.rewriting import (
     OUTPUT_FUSABLE,
     CallRewriter,
@@ -137,6 +138,10 @@ def _size(tensor: Any) -> float:
 
 @mutator
 class _Decoded(CallRewriter):
+    def __init__(self, mod: tvm.IRModule) -> None:
+        super().__init__(mod)
+        self.may_round = permits_int8_activations(mod)
+
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         if name not in _USES or shape_of(call) is None:
             return call
@@ -182,6 +187,8 @@ class _Decoded(CallRewriter):
     def _product_of_integers(self, call: tvm.ir.Call, blocks: Blocks, reader: _Reader) -> Any:
         """Return the product if its rows are integers with one scale for a row, or for each block of it; or None."""
         rows, shape = self._integer_rows(call.args[0], blocks), shape_of(call) or ()
+        if rows is None and self.may_round:
+            rows = self._rounded_rows(call.args[0], blocks)
         if rows is None:
             return None
         likes = [self._like(leaf) for leaf in (*rows, *reader.leaves)]
@@ -213,6 +220,16 @@ class _Decoded(CallRewriter):
                 self.emit(reshaped(scale, (*outer, blocks.depth // shape[-1]))),
             )
         return None
+
+    def _rounded_rows(self, expr: Any, blocks: Blocks) -> tuple[Any, Any]:
+        """Return rows of float32 as int8 ``[…, depth]`` and scales ``[…, blocks]``, rounded."""
+        outer = (shape_of(expr) or ())[:-1]
+        integers, magnitude = rounded(self.emit, self.emit(relax.op.reshape(expr, [-1, blocks.size])))
+        scale = self.emit(relax.op.multiply(magnitude, relax.const(1 / STEPS, "float32")))
+        return (
+            self.emit(relax.op.reshape(integers, [*outer, blocks.depth])),
+            self.emit(relax.op.reshape(scale, [*outer, blocks.depth // blocks.size])),
+        )
 
     def _like(self, leaf: Any) -> te.Tensor:
         return te.placeholder(shape_of(leaf) or (), dtype_of(leaf))

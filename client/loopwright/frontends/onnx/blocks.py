@@ -10,14 +10,13 @@ import onnx
 import tvm
 from tvm import relax
 
+from loopwright.codegen.graph.int8_rows import STEPS, rounded
 from loopwright.frontends.onnx.accumulation import wide
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of, extents
-from loopwright.frontends.quantisation import dequantised, limited, unpacked
+from loopwright.frontends.quantisation import dequantised, unpacked
 
 _PACKED = {onnx.TensorProto.INT4: True, onnx.TensorProto.UINT4: False}
 """Types of two elements in a byte, and whether they are signed."""
-_STEPS = 127
-"""The largest magnitude of rows that are rounded to int8."""
 
 
 def is_packed(tensor: onnx.TensorProto) -> bool:
@@ -66,7 +65,7 @@ def _product_of_bits(node: Node) -> Any:
     else:
         zero = _zeros(node, zero, rows, blocks, bits)
     rounds = node.attributes.get("accuracy_level") == 4 and order is None
-    scale = _matrix(node, scale, [rows, blocks], factor=1 / _STEPS if rounds else 1.0)
+    scale = _matrix(node, scale, [rows, blocks], factor=1 / STEPS if rounds else 1.0)
     if order is None:
         weights = node.emit(relax.op.reshape(weights, [rows, blocks, size]))
         scale, zero = (
@@ -100,15 +99,7 @@ def _rounded(node: Node, data: Any, size: int) -> Any:
     """
     emit, shape = node.emit, list(data.ty.shape)
     numbers = data if dtype_of(data) == "float32" else emit(relax.op.astype(data, "float32"))
-    numbers = emit(relax.op.reshape(numbers, [-1, size]))
-    scale = emit(relax.op.max(emit(relax.op.abs(numbers)), -1, keepdims=True))
-    # The inverse of 0 is infinite, and 0 times that NaN.
-    is_zero = emit(relax.op.equal(scale, relax.const(0, "float32")))
-    # An infinity among numbers is 127 among zeros, times infinity.
-    finite = emit(relax.op.minimum(scale, relax.const(np.finfo("float32").max, "float32")))
-    inverse = emit(relax.op.divide(relax.const(_STEPS, "float32"), finite))
-    inverse = emit(relax.op.where(is_zero, relax.const(0, "float32"), inverse))
-    integers = limited(emit, emit(relax.op.multiply(numbers, inverse)), dtype="int8")
+    integers, scale = rounded(emit, emit(relax.op.reshape(numbers, [-1, size])))
     return emit(relax.op.reshape(emit(relax.op.multiply(relax.op.astype(integers, "float32"), scale)), shape))
 
 
