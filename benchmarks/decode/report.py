@@ -12,7 +12,7 @@ from benchmarks.requirement import Requirement, missed, verdicts
 from benchmarks.runner import latest
 from loopwright.comparing.ratios import Ratio, paired
 
-_OURS = "Loopwright"
+_OURS, _OURS_ROUNDED = "Loopwright", "Loopwright, int8 rows"
 _PRECISIONS = ("float32", "int8", "int4")
 EXACT = 1e-3
 """Error of logits up to which an engine multiplies as the reference does; others round activations."""
@@ -22,7 +22,9 @@ _GROWTH_MUST, _GROWTH_AIM = 1.3, 1.1
 def packed(raw: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the last line of each engine in each precision, and then those of the searches and the compilations."""
     yield from latest((line for line in raw if line["kind"] == "timed"), "precision", "engine").values()
-    yield from latest((line for line in raw if line["kind"] != "timed"), "kind", "precision").values()
+    yield from latest(
+        ({"variant": "", **line} for line in raw if line["kind"] != "timed"), "kind", "precision", "variant"
+    ).values()
 
 
 def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
@@ -39,7 +41,7 @@ def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
         "requirements": verdicts(required),
         "tables": "\n\n".join(_table(timed, precision) for precision in _PRECISIONS if _of(timed, precision)),
         "compiled": ", ".join(
-            f"{line['seconds']:.0f} s ({line['precision']})" for line in lines if line["kind"] == "compiled"
+            f"{line['seconds']:.0f} s ({_named(line)})" for line in lines if line["kind"] == "compiled"
         ),
         "tuning": _tuning([line for line in lines if line["kind"] == "tuned"]),
         "versions": ", ".join(sorted(_versions(timed))),
@@ -83,8 +85,12 @@ def growth(line: dict[str, Any]) -> float:
 
 
 def ratio(timed: Sequence[dict[str, Any]], rival: dict[str, Any], name: str) -> Ratio | None:
-    """Return a rival's time over ours, in the same rounds; None if one of them did not run."""
-    ours = next((line for line in _of(timed, rival["precision"]) if line["engine"] == _OURS), None)
+    """Return a rival's time over ours, in the same rounds; None if one of them did not run.
+
+    Ours rounds rows if the rival does.
+    """
+    name_of_ours = _OURS if rival["loaded"]["error"] <= EXACT else _OURS_ROUNDED
+    ours = next((line for line in _of(timed, rival["precision"]) if line["engine"] == name_of_ours), None)
     if ours is None or not ours["samples"] or not rival["samples"]:
         return None
     theirs, own = ([[sample[name] for sample in line["samples"]]] for line in (rival, ours))
@@ -107,7 +113,8 @@ def _row(timed: Sequence[dict[str, Any]], line: dict[str, Any]) -> tuple[str, ..
         return (line["engine"], f"did not run: {line['loaded']['failure'] or 'ended'}", *[""] * 6)
     first, token = (statistics.median(sample[name] for sample in line["samples"]) for name in ("first", "token"))
     ratios = {
-        name: "" if line["engine"] == _OURS else str(ratio(timed, line, name) or "") for name in ("first", "token")
+        name: "" if line["engine"].startswith(_OURS) else str(ratio(timed, line, name) or "")
+        for name in ("first", "token")
     }
     error = line["loaded"]["error"]
     return (
@@ -124,15 +131,20 @@ def _row(timed: Sequence[dict[str, Any]], line: dict[str, Any]) -> tuple[str, ..
 
 def _tuning(lines: Sequence[dict[str, Any]]) -> str:
     heads = ("weights", "program", "functions", "trials", "time of one call before", "after")
-    return table(heads, (_tuned(line["precision"], job) for line in lines for job in line["jobs"]), right=True)
+    return table(heads, (_tuned(_named(line), job) for line in lines for job in line["jobs"]), right=True)
 
 
-def _tuned(precision: str, job: dict[str, Any]) -> tuple[object, ...]:
+def _named(line: dict[str, Any]) -> str:
+    """Return the weights that a line is about, and how they are multiplied."""
+    return ", ".join(filter(None, (line["precision"], line.get("variant"))))
+
+
+def _tuned(weights: str, job: dict[str, Any]) -> tuple[object, ...]:
     """Return the row of a job; the times are sums over functions, as often as they are called."""
     known = [task for task in job["tasks"] if task[2] is not None and task[3] is not None]
     before, after = (sum(task[1] * task[place] for task in known) / 1e3 for place in (2, 3))
     program = "1 token" if job["length"] == 1 else f"{job['length']} tokens"
-    return precision, program, len(job["tasks"]), job["trials"], f"{before:.1f} ms", f"{after:.1f} ms"
+    return weights, program, len(job["tasks"]), job["trials"], f"{before:.1f} ms", f"{after:.1f} ms"
 
 
 def _versions(timed: Sequence[dict[str, Any]]) -> set[str]:

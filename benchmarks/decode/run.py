@@ -24,7 +24,7 @@ from benchmarks.decode.child import REFERENCE, Loaded, Sample
 from benchmarks.decode.engines import OURS, RIVALS, EngineInfo
 from benchmarks.decode.export import PROMPT
 from benchmarks.decode.network import network
-from benchmarks.decode.weights import BITS, DECODER, GGUF, read
+from benchmarks.decode.weights import BITS, GGUF, decoder_path, read, rounds_rows
 from benchmarks.quality.service import Service, service_of
 from benchmarks.report import RAW
 from benchmarks.runner import Raw, conditions
@@ -44,7 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rivals", type=Path, default=Path(sys.executable), help="Python with the rivals")
     parser.add_argument("--precisions", nargs="+", choices=list(BITS), default=list(BITS), help="of the weights")
     parser.add_argument("--threads", type=int, default=cores, help="of every engine (default: %(default)s, all cores)")
-    parser.add_argument("--seconds", type=float, default=120.0, help="of search for each of the two programs")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of search for each program")
+    parser.add_argument("--only", nargs="+", metavar="ENGINE", help="engines to time whose names begin like this")
     parser.add_argument("--rounds", type=int, default=8, help="of samples (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=32, help="tokens of a sample (default: %(default)s)")
     parser.add_argument("--small", action="store_true", help="a small decoder, which is loaded in seconds")
@@ -58,14 +59,15 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
     with embedded(options.port, folder / "service") as client:
         service = service_of(client.url, folder / "service")
         for precision in options.precisions:
-            done = raw.latest("kind", "precision")
-            if ("timed", precision) in done:
+            if ("timed", precision) in raw.latest("kind", "precision"):
                 continue
+            done = raw.latest("kind", "precision", "variant")
             export(folder / precision, precision, options)
-            if ("tuned", precision) not in done:
-                raw.append(tuned(service, folder / precision, precision, options))
-            if ("compiled", precision) not in done:
-                raw.append(compiled(service, folder / precision, precision))
+            for variant in (engine.variant for engine in OURS if precision in engine.precisions):
+                if ("tuned", precision, variant) not in done:
+                    raw.append(tuned(service, folder / precision, precision, variant, options))
+                if ("compiled", precision, variant) not in done:
+                    raw.append(compiled(service, folder / precision, precision, variant))
             for line in timed(service, folder / precision, precision, options):
                 raw.append(line)
 
@@ -91,40 +93,51 @@ def _module(python: str | Path, module: str, *arguments: str | Path, **environme
     subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path} | environment, check=True)
 
 
-def tuned(service: Service, folder: Path, precision: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Tune the programs of the decoder, and return the line that says what the search took.
+def tuned(service: Service, folder: Path, precision: str, variant: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Tune the programs of a decoder, and return the line that says what the search took.
 
     Raises:
         RuntimeError: A job failed.
     """
     weights = read(folder, precision)
     jobs = []
-    programs = decoder_programs(network(weights), max_length=weights.shape.capacity, prompt_lengths=(PROMPT,))
+    programs = decoder_programs(
+        network(weights),
+        max_length=weights.shape.capacity,
+        prompt_lengths=(PROMPT,),
+        int8_activations=rounds_rows(variant),
+    )
     with service.client() as client:
         for length, program in programs.items():
             job = client.submit(
-                program, max_trials=_MOST_TRIALS, max_seconds=options.seconds, name=f"decode {precision} {length}"
+                program,
+                max_trials=_MOST_TRIALS,
+                max_seconds=options.seconds,
+                name=f"decode {precision} {length} {variant}".strip(),
             )
             job.wait(progress=False)
             if job.state != "succeeded":
                 raise RuntimeError(f"the job of {length} tokens in {precision} {job.state}: {job.error}")
             tasks = [[task.name, task.weight, task.baseline_us, task.best_us] for task in job.tasks]
             jobs.append({"length": length, "trials": job.progress.trials, "tasks": tasks, "notes": job.info.notes})
-    return {"kind": "tuned", "precision": precision, "seconds": options.seconds, "jobs": jobs}
+    shared = {"kind": "tuned", "precision": precision, "variant": variant}
+    return {**shared, "seconds": options.seconds, "jobs": jobs}
 
 
-def compiled(service: Service, folder: Path, precision: str) -> dict[str, Any]:
-    """Compile the decoder and save it, and return the line that says how long that took."""
+def compiled(service: Service, folder: Path, precision: str, variant: str) -> dict[str, Any]:
+    """Compile a decoder and save it, and return the line that says how long that took."""
     began = time.monotonic()
-    shutil.rmtree(folder / DECODER, ignore_errors=True)
-    _module(sys.executable, "benchmarks.decode.compile", folder, precision, **service.environment)
-    return {"kind": "compiled", "precision": precision, "seconds": time.monotonic() - began}
+    shutil.rmtree(decoder_path(folder, variant), ignore_errors=True)
+    _module(sys.executable, "benchmarks.decode.compile", folder, precision, variant, **service.environment)
+    seconds = time.monotonic() - began
+    return {"kind": "compiled", "precision": precision, "variant": variant, "seconds": seconds}
 
 
 def timed(service: Service, folder: Path, precision: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return a line for each engine: what became of it, and its samples, which engines take in turn."""
     weights = read(folder, precision)
-    engines = [engine for engine in (OURS, *RIVALS) if precision in engine.precisions]
+    engines = [engine for engine in (*OURS, *RIVALS) if precision in engine.precisions]
+    engines = [engine for engine in engines if not options.only or engine.title.startswith(tuple(options.only))]
     loaded: dict[str, Loaded] = {}
     with contextlib.ExitStack() as stack:
         ready = []
@@ -171,7 +184,7 @@ def started(
         "given": given | {"variant": engine.variant},
         "steps": options.steps,
     }
-    is_ours = engine is OURS
+    is_ours = engine in OURS
     # A user's process sets no thread counts: that is the task of Client.compile_decoder.
     threads = {} if is_ours else dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads))
     path = os.pathsep.join([str(ROOT / "client"), str(ROOT)])

@@ -19,8 +19,8 @@ BITS = {"float32": 32, "int8": 8, "int4": 4}
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 LEVELS = {"": 1, "int8 rows": 4}
 """``accuracy_level`` of MatMulNBits, by variant: 1 multiplies float32, and 4 rounds the rows to int8 first."""
-GGUF, DECODER = "model.gguf", "decoder"
-"""The file of llama.cpp, and the folder of `loopwright.Decoder`."""
+GGUF = "model.gguf"
+"""The file of llama.cpp."""
 EPSILON, THETA = 1e-6, 10_000.0
 """Of the norms, and the base of the rotary embedding."""
 
@@ -154,6 +154,15 @@ def quantised(values: Array, bits: int) -> Matrix:
 
 def graph_path(folder: Path, variant: str) -> Path:
     return folder / f"level-{LEVELS[variant]}.onnx"
+
+
+def decoder_path(folder: Path, variant: str) -> Path:
+    """Return the folder of `loopwright.Decoder`."""
+    return folder / f"decoder-{LEVELS[variant]}"
+
+
+def rounds_rows(variant: str) -> bool:
+    return LEVELS[variant] == 4
 
 
 def read_shape(folder: Path) -> Shape:

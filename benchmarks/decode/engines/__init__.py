@@ -27,7 +27,9 @@ class EngineInfo:
 
 
 _QUANTISED = ("int8", "int4")
-OURS = EngineInfo("Loopwright", "benchmarks.decode.engines.ours", ("apache-tvm", "transformers"))
+_OURS = "benchmarks.decode.engines.ours", ("apache-tvm", "transformers")
+OURS = (EngineInfo("Loopwright", *_OURS), EngineInfo("Loopwright, int8 rows", *_OURS, _QUANTISED, "int8 rows"))
+"""They run in the environment of the benchmark, and have a search each."""
 _OPENVINO = "benchmarks.decode.engines.open_vino"
 _PYTORCH, _ORT = "benchmarks.decode.engines.pytorch", "benchmarks.decode.engines.onnx_runtime"
 RIVALS = (

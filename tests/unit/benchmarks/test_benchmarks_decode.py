@@ -55,9 +55,11 @@ def test_engines_compute_the_same_logits(precision: str, tmp_path: Path) -> None
         np.testing.assert_allclose(engine.step(7), reference[1], atol=1e-4)
 
 
-def line(engine: str, precision: str, tokens: list[float], memory: int, failure: str | None = None) -> dict[str, Any]:
+def line(
+    engine: str, precision: str, tokens: list[float], memory: int, failure: str | None = None, error: float = 1e-6
+) -> dict[str, Any]:
     samples = [{"first": 10 * token, "token": token} for token in tokens]
-    loaded = {"versions": {"torch": "2"}, "failure": failure, "seconds": 1.0, "error": 1e-6, "memory": memory}
+    loaded = {"versions": {"torch": "2"}, "failure": failure, "seconds": 1.0, "error": error, "memory": memory}
     return {
         "kind": "timed",
         "precision": precision,
@@ -87,3 +89,16 @@ def test_requirements_are_over_the_best_rival_and_say_what_did_not_run() -> None
     rows = [report._row(lines, each) for each in lines]
     assert rows[1][2].startswith("3.00")
     assert rows[4][1] == "did not run: RuntimeError: no memory"
+
+
+def test_engines_that_round_rows_are_compared_with_ours_that_does() -> None:
+    lines = [
+        line("Loopwright", "int4", [4.0], 1200),
+        line("Loopwright, int8 rows", "int4", [2.0], 1200, error=2e-2),
+        line("ONNX Runtime", "int4", [8.0], 1000),
+        line("llama.cpp", "int4", [3.0], 1000, error=2e-2),
+    ]
+    ratios = [ratio for each in lines[2:] if (ratio := report.ratio(lines, each, "token")) is not None]
+    assert [ratio.value for ratio in ratios] == [2.0, 1.5]
+    assert [report._row(lines, each)[2] for each in lines[:2]] == ["", ""]
+    assert report.ratio([lines[0], lines[3]], lines[3], "token") is None

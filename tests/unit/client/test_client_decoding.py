@@ -194,7 +194,8 @@ class Nibbles(nn.Module):
 
 @pytest.mark.whole
 def test_rows_of_weights_of_few_bits_are_rounded_where_that_is_asked_for(service: FakeService) -> None:
-    model: Any = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**GROUPED, "num_hidden_layers": 1})).eval()
+    model: Any = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**GROUPED, "num_hidden_layers": 1}))
+    model.eval()
     for part in (model.model.layers[0].self_attn, model.model.layers[0].mlp):
         for name, child in list(part.named_children()):
             if isinstance(child, nn.Linear):
