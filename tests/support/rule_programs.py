@@ -172,11 +172,13 @@ def attention(
     moved: bool = False,
     in_order: bool = False,
     cached: bool = False,
+    rounded: bool = False,
 ) -> tvm.IRModule:
     """Scaled attention whose operands and result have the heads behind the rows, as models have them.
 
     With ``moved``, the keys are transposed before, and the result once more. With ``in_order``, the result has the
-    heads first: TVM's own rules raise on that. With ``cached``, the keys and values have the heads first.
+    heads first: TVM's own rules raise on that. With ``cached``, the keys and values have the heads first. With
+    ``rounded``, the probabilities are rounded to eighths.
     """
     q, *stored = (
         te.placeholder((heads, count, width) if cached and name != "q" else (count, heads, width), name=name)
@@ -201,7 +203,14 @@ def attention(
     maximum = te.compute((heads, rows), lambda *i: te.max(weights(*i, j), axis=j), name="maximum")
     exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")
     total = te.compute((heads, rows), lambda *i: te.sum(exps(*i, s), axis=s), name="total")
-    values = te.compute((heads, rows, width), lambda h, i, c: te.sum(exps[h, i, m] * v(m, h, c), axis=m), name="values")
+    shares = exps
+    if rounded:
+        shares = te.compute(exps.shape, lambda *i: te.nearbyint(exps(*i) / total(*i[:-1]) * 8), name="shares")
+    values = te.compute(
+        (heads, rows, width), lambda h, i, c: te.sum(shares[h, i, m] * v(m, h, c), axis=m), name="values"
+    )
+    if rounded:
+        return function(q, *stored, te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / 8, name="out"))
     if in_order:
         return function(q, *stored, te.compute(values.shape, lambda h, i, c: values[h, i, c] / total[h, i], name="out"))
     out = te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")

@@ -191,3 +191,71 @@ def test_products_of_what_is_too_deep_or_scaled_along_the_sum_stay_as_they_are()
     ]
     mod, _ = lowered(model_of(nodes, np.zeros((4, 48), "float32"), weights))
     assert all("float32" in each for each in operands(mod, "matmul"))
+
+
+def steps(numbers: Array, scale: Array, zero: Array) -> Array:
+    """Numbers that are quantised, as float64."""
+    limits = np.iinfo(zero.dtype)
+    whole = np.clip(np.rint(numbers / np.float64(scale)) + np.float64(zero), limits.min, limits.max)
+    return (whole - np.float64(zero)) * np.float64(scale)
+
+
+@pytest.mark.parametrize("rounded", ["everything", "scores", "probabilities", "operands"])
+def test_attention_between_quantised_tensors_is_one_function(rounded: str) -> None:
+    """Each element is exact, or one step off where a number is next to the middle between two integers."""
+    rows, heads, width = 11, 3, 5
+    dtype = "int8" if rounded == "operands" else "uint8"
+    weights: dict[str, Array] = {
+        "s": STEP, "z": np.array(-3 if dtype == "int8" else 117, dtype),
+        "t": np.array(0.007, "float32"), "u": np.array(90, "uint8"),
+        "p": np.array(1 / 256, "float32"), "n": NONE, "half": np.array([0.5], "float32"),
+        "by_heads": np.array([rows, 3, heads, width]), "by_rows": np.array([rows, heads * width]),
+    }  # fmt: skip
+    nodes = [
+        *quantised("x", "s", "z"),
+        helper.make_node("Reshape", ["x_d", "by_heads"], ["parts"]),
+        helper.make_node("Split", ["parts"], ["q", "k", "v"], axis=1, num_outputs=3),
+    ]
+    for name, order in (("q", [1, 2, 0, 3]), ("k", [1, 2, 3, 0]), ("v", [1, 2, 0, 3])):
+        nodes.append(helper.make_node("Transpose", [name], [f"{name}_t"], perm=order))
+    nodes += [
+        helper.make_node("MatMul", ["q_t", "k_t"], ["products"]),
+        helper.make_node("Mul", ["products", "half"], ["scores"]),
+        *quantised("scores", "t", "u"),
+        helper.make_node("Softmax", ["scores_d" if rounded in ("everything", "scores") else "scores"], ["shares"]),
+        *quantised("shares", "p", "n"),
+        helper.make_node("MatMul", ["shares_d" if rounded in ("everything", "probabilities") else "shares", "v_t"],
+                         ["attended"]),
+        helper.make_node("Transpose", ["attended"], ["back"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["back", "by_rows"], ["joined"]),
+        *quantised("joined", "s", "z"),
+        helper.make_node("Identity", ["joined_d"], ["y"]),
+    ]  # fmt: skip
+    data = DRAWN.standard_normal((rows, 3 * heads * width)).astype("float32")
+    mod, _ = lowered(model_of(nodes, data, weights))
+    names = called(mod)
+    assert len(names) == 2
+    assert names[1].startswith("fused_attention_quantize")
+    q, k, v = np.moveaxis(steps(data, STEP, weights["z"]).reshape(rows, 3, heads, width), (1, 2), (0, 1))
+    scores = q @ k.mT / 2
+    scores = steps(scores, weights["t"], weights["u"]) if rounded in ("everything", "scores") else scores
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    shares = steps(shares, weights["p"], NONE) if rounded in ("everything", "probabilities") else shares
+    expected = steps((shares @ v).swapaxes(0, 1).reshape(rows, -1), STEP, weights["z"])
+    off = np.abs(run(mod, torch.from_numpy(data)) - expected) / STEP
+    assert off.max() < 1.01
+    assert (off > 0.01).mean() < 0.01
+
+
+def test_probabilities_that_are_quantised_twice_are_not_attention() -> None:
+    weights = {"t": np.array(1 / 200, "float32"), "p": np.array(1 / 256, "float32"), "n": NONE}
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"]),
+        *quantised("shares", "p", "n"),
+        *quantised("shares_d", "t", "n"),
+        helper.make_node("MatMul", ["shares_d_d", "x"], ["y"]),
+    ]
+    mod, _ = lowered(model_of(nodes, np.zeros((2, 8, 8), "float32"), weights))
+    assert not any("attention" in name for name in called(mod))

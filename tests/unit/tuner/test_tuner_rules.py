@@ -78,6 +78,7 @@ PROGRAMS = {
         programs.attention(2, 1, 48, 8, moved=True, cached=True),
         programs.attention(1, 1, 32, 16, moved=True, cached=True),
         programs.attention(2, 1, 32, 16, moved=True),
+        programs.attention(2, 11, 24, 16, rounded=True),
     ],
     "column_sum": [programs.column_sum(30, 37), COLUMN_SUMS[0]],
     "gemv": [programs.product(1, 96, 40), programs.by_columns(1, 36, 48, "bfloat16"), programs.linear(1, 30, 16)],

@@ -2,7 +2,9 @@
 
 Matched is ``softmax(q k^T …) v`` as importers and people write it, with scales on either side, additive masks and
 ``where``, and with the check for rows that are masked entirely, of which PyTorch's `scaled_dot_product_attention` makes
-zeros. A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked.
+zeros. Scores and probabilities may be quantised and dequantised on the way, and so may queries, keys and values: these
+are integers then, whose products and sums are exact in float32 below 2^24, and their scales multiply the sums.
+A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked.
 Queries, keys and values are read where they lie (`loopwright.codegen.graph.views`), so that neither the split
 into heads nor the transposition of the keys is a function of its own.
 """
@@ -21,12 +23,15 @@ from tvm.relax.expr_functor import mutator
 from loopwright.codegen.graph.rewriting import (
     CallRewriter,
     dtype_of,
+    is_single,
+    op_name,
     reshaped,
     rewrite_calls,
     scalar_of,
     shape_of,
 )
 from loopwright.codegen.graph.views import BufferAccess, View, access, split_axes, view_of
+from loopwright.codegen.rounding import whole
 
 _LANES = 16
 """Elements of float32 in the longest vector."""
@@ -40,8 +45,19 @@ def fuse_attention(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 @dataclass(frozen=True)
+class _Rounding:
+    """Quantisation, by a scale and a zero point of one element."""
+
+    scale: Any
+    zero: Any
+    dtype: str
+
+
+@dataclass(frozen=True)
 class _Step:
     """One operation on the scores: multiplied by ``value``, a mask added, or replaced where a condition is (not) met.
+
+    Or they are multiplied by a tensor of one element, ``scale``, quantised, or less a zero point, ``zero``.
 
     With a condition, the scores become ``other`` where it is false (or true, if ``inverted``), or ``value`` is added
     where it is true and ``other`` where it is false (if ``added``).
@@ -53,6 +69,13 @@ class _Step:
     other: float = 0.0
     inverted: bool = False
     added: bool = False
+    scale: Any = None
+    rounding: _Rounding | None = None
+    zero: Any = None
+
+    @property
+    def is_masking(self) -> bool:
+        return self.mask is not None or self.condition is not None
 
 
 @dataclass(frozen=True)
@@ -61,13 +84,16 @@ class _Scores:
     right: Any
     steps: tuple[_Step, ...] = field(default=())
 
+    def then(self, *steps: _Step) -> _Scores:
+        return _Scores(self.left, self.right, (*self.steps, *steps))
+
 
 @mutator
 class _Attention(CallRewriter):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         if name != "matmul" or not shape_of(call) or len(shape_of(call) or ()) < 3:
             return call
-        probabilities = self._without_reshape(call.args[0])
+        probabilities, rounded = self._rounded(self._without_reshape(call.args[0]))
         softmax, is_safe = self._softmax(probabilities)
         if softmax is None or any(self.uses[tensor] > 1 for tensor in (probabilities, call.args[0])):
             return call
@@ -75,7 +101,7 @@ class _Attention(CallRewriter):
         if shape is None or int(softmax.attrs.axis) % len(shape) != len(shape) - 1:
             return call
         scores = self._scores(softmax.args[0], shape)
-        fused = None if scores is None else self._fused(call, scores, shape, is_safe)
+        fused = None if scores is None else self._fused(call, scores, rounded, shape, is_safe)
         return call if fused is None else fused
 
     def _without_reshape(self, tensor: Any) -> Any:
@@ -84,6 +110,33 @@ class _Attention(CallRewriter):
         source = None if call is None else call.args[0]
         same = source is not None and (shape_of(source) or ())[-2:] == (shape_of(tensor) or ())[-2:]
         return source if same else tensor
+
+    def _rounded(self, tensor: Any) -> tuple[Any, tuple[_Step, ...]]:
+        """Return a tensor before it was quantised and dequantised, and the steps of that; the tensor if it was not."""
+        steps: list[_Step] = []
+        source = tensor
+        while (found := self._quantisation(source)) is not None:
+            source, step = found
+            source = self._without_reshape(source)
+            steps.insert(0, step)
+        is_once = [step.rounding is not None for step in steps] == [True] + [False] * (len(steps) - 1)
+        return (source, tuple(steps)) if is_once else (tensor, ())
+
+    def _quantisation(self, tensor: Any) -> tuple[Any, _Step] | None:
+        """Return a tensor before one step of quantisation or dequantisation, and the step."""
+        call = self.call_of(tensor, "multiply", "subtract", "astype")
+        if call is None or dtype_of(call) != "float32":
+            return None
+        source = call.args[0]
+        if op_name(call) == "astype":
+            quantised = self.call_of(self._without_reshape(source), "quantize")
+            if quantised is None or not all(is_single(each) for each in quantised.args[1:]):
+                return None
+            source, scale, zero = quantised.args
+            return source, _Step(rounding=_Rounding(scale, zero, dtype_of(quantised)))
+        if not is_single(call.args[1]) or scalar_of(self.value(call.args[1])) is not None:
+            return None
+        return source, _Step(scale=call.args[1]) if op_name(call) == "multiply" else _Step(zero=call.args[1])
 
     def _softmax(self, tensor: Any) -> tuple[tvm.ir.Call | None, bool]:
         """Return the softmax that a tensor is, and whether rows that are masked entirely become 0."""
@@ -118,6 +171,9 @@ class _Attention(CallRewriter):
     def _scores(self, tensor: Any, shape: tuple[int, ...]) -> _Scores | None:
         """Return the product that scores begin with, and what is done to it after."""
         tensor = self._without_reshape(tensor)
+        if (quantisation := self._quantisation(tensor)) is not None:
+            scores = self._scores(quantisation[0], shape)
+            return None if scores is None else scores.then(quantisation[1])
         call = self.call_of(tensor, "matmul", "multiply", "divide", "add", "where")
         if call is None:
             return None
@@ -132,15 +188,14 @@ class _Attention(CallRewriter):
             for inner, mask in (operands, reversed(operands)):
                 scores = self._scores(inner, shape)
                 if scores is not None and shape_of(inner) == shape and shape_of(mask) is not None:
-                    return _Scores(scores.left, scores.right, (*scores.steps, self._mask(mask)))
+                    return scores.then(self._mask(mask))
             return None
         condition, *branches = operands
         condition, is_negated = self._without_negation(condition)
         for inner, other, inverted in ((*branches, False), (*reversed(branches), True)):
             value, scores = self._fill(other), self._scores(inner, shape)
             if value is not None and scores is not None and shape_of(inner) == shape:
-                step = _Step(condition=condition, other=value, inverted=inverted != is_negated)
-                return _Scores(scores.left, scores.right, (*scores.steps, step))
+                return scores.then(_Step(condition=condition, other=value, inverted=inverted != is_negated))
         return None
 
     def _without_negation(self, condition: Any) -> tuple[Any, bool]:
@@ -159,8 +214,7 @@ class _Attention(CallRewriter):
         scores = self._scores(operands[place], shape)
         if not factor or scores is None or (name == "divide" and place == 1):
             return None
-        step = _Step(value=1.0 / factor if name == "divide" else factor)
-        return _Scores(scores.left, scores.right, (*scores.steps, step))
+        return scores.then(_Step(value=1.0 / factor if name == "divide" else factor))
 
     def _mask(self, mask: Any) -> _Step:
         while (repeated := self.call_of(mask, "broadcast_to")) is not None and shape_of(repeated.args[0]) is not None:
@@ -174,7 +228,9 @@ class _Attention(CallRewriter):
                 return _Step(value=met, condition=condition, other=otherwise, added=True)
         return _Step(mask=mask)
 
-    def _fused(self, call: tvm.ir.Call, scores: _Scores, shape: tuple[int, ...], is_safe: bool) -> Any:
+    def _fused(
+        self, call: tvm.ir.Call, scores: _Scores, rounded: Sequence[_Step], shape: tuple[int, ...], is_safe: bool
+    ) -> Any:
         parts = self._parts(shape, scores.right, call.args[1])
         shape = tuple(extent for part in parts for extent in part)
         batch, (rows, columns) = shape[:-2], shape[-2:]
@@ -187,16 +243,21 @@ class _Attention(CallRewriter):
         scale = query[0].factor * key[0].factor * value[0].factor
         if value[0].factor != 1.0 or (scale != 1.0 and not math.isfinite(scale)):
             return None
-        steps = scores.steps if scale == 1.0 else (_Step(value=scale), *scores.steps)
+        first = [_Step(value=scale)] if scale != 1.0 else []
+        first += [_Step(scale=each) for view in (query[0], key[0]) for each in view.scales]
+        # What multiplies all probabilities of a row multiplies the sums instead.
+        kept = [step for step in rounded if step.scale is None]
+        last = [_Step(scale=each.scale) for each in rounded if each.scale is not None]
+        last += [_Step(scale=each) for each in value[0].scales]
         operands = _Operands(self)
         reads = [operands.accessed(found) for _, found in (query, key, value)]
-        masks = [operands.masked(step.condition if step.mask is None else step.mask, parts) for step in steps]
+        stages = [[operands.step(step, parts) for step in steps] for steps in ((*first, *scores.steps), kept, last)]
         order = _output_order(query[0])
         compute = _compute(shape, depth[0], width[0], dtype_of(call), order)
         fused = self.builder_.call_te(
             lambda *tensors: compute(
                 *(read(tensors) for read in reads),
-                [(step, mask(tensors)) for step, mask in zip(steps, masks, strict=True)],
+                *([step(tensors) for step in steps] for steps in stages),
                 is_safe,
             ),
             *operands.tensors,
@@ -263,6 +324,21 @@ class _Operands:
         place = self._place(mask, tuple(1 if extent == 1 else width for extent, part in axes for width in part))
         return lambda tensors: tensors[place]
 
+    def step(self, step: _Step, parts: Sequence[Sequence[int]]) -> Callable[[Sequence[Any]], tuple[_Step, list[Any]]]:
+        """Return what finds a step and its tensors: a mask, a zero point or scales; None for a scale 1 or a zero 0."""
+        rounding = step.rounding
+        if rounding is not None:
+            numbers = [scalar_of(self.rewriter.value(each)) for each in (rounding.scale, rounding.zero)]
+            kept = [number != neutral for number, neutral in zip(numbers, (1.0, 0.0), strict=True)]
+            tensors = [rounding.scale, rounding.zero]
+            places = [self._place(each, (1,)) if is_kept else None for each, is_kept in zip(tensors, kept, strict=True)]
+            return lambda given: (step, [None if place is None else given[place] for place in places])
+        if step.scale is not None or step.zero is not None:
+            single = self._place(step.zero if step.scale is None else step.scale, (1,))
+            return lambda given: (step, [given[single]])
+        mask = self.masked(step.condition if step.mask is None else step.mask, parts)
+        return lambda given: (step, [mask(given)])
+
     def _place(self, tensor: Any, shape: tuple[int, ...]) -> int:
         for place, (known, extents) in enumerate(self.keys):
             if known.same_as(tensor) and extents == shape:
@@ -290,7 +366,9 @@ def _compute(
     def constant(value: float) -> Any:
         return tirx.const(value, dtype)
 
-    def compute(query: Any, key: Any, value: Any, steps: Sequence[tuple[_Step, Any]], is_safe: bool) -> te.Tensor:
+    def compute(
+        query: Any, key: Any, value: Any, steps: _Found, rounded: _Found, last: _Found, is_safe: bool
+    ) -> te.Tensor:
         def padded_key(*index: Any) -> Any:
             return key(*index) if padded == columns else te.if_then_else(index[-1] < columns, key(*index), constant(0))
 
@@ -310,51 +388,79 @@ def _compute(
         )
         j = te.reduce_axis((0, padded), "j")
         total = te.compute((*batch, rows), lambda *i: te.sum(exponentials(*i, j), axis=j), name="attention_sum")
+
+        def normalised(element: Any, row: Sequence[Any]) -> Any:
+            return element / (tirx.max(total(*row), constant(_LEAST_SUM)) if is_safe else total(*row))
+
+        probabilities = exponentials
+        if rounded:
+
+            def probability(*i: Any) -> Any:
+                return _applied(normalised(exponentials(*i), i[:-1]), rounded, i, constant)
+
+            probabilities = te.compute(scores.shape, probability, name="attention_probabilities")
         j = te.reduce_axis((0, columns), "j")
         values = te.compute(
             (*batch, rows, width),
-            lambda *i: te.sum(exponentials(*i[:-1], j) * value(*i[:-2], j, i[-1]), axis=j),
+            lambda *i: te.sum(probabilities(*i[:-1], j) * value(*i[:-2], j, i[-1]), axis=j),
             name="attention_values",
         )
 
-        def normalised(*place: Any) -> Any:
+        def element(*place: Any) -> Any:
             i = [place[order.index(axis)] for axis in range(len(order))]
-            divisor = total(*i[:-1])
-            return values(*i) / (tirx.max(divisor, constant(_LEAST_SUM)) if is_safe else divisor)
+            return _applied(values(*i) if rounded else normalised(values(*i), i[:-1]), last, i, constant)
 
         extents = (*batch, rows, width)
-        return te.compute([extents[axis] for axis in order], normalised, name="attention")
+        return te.compute([extents[axis] for axis in order], element, name="attention")
 
     return compute
 
 
-def _stepped(
-    scores: te.Tensor, steps: Sequence[tuple[_Step, Any]], columns: int, constant: Callable[[float], Any]
-) -> te.Tensor:
+_Found = Sequence[tuple[_Step, list[Any]]]
+"""Steps with their tensors."""
+
+
+def _stepped(scores: te.Tensor, steps: _Found, columns: int, constant: Callable[[float], Any]) -> te.Tensor:
     """Return the scores after scales and masks, which are one block; those beyond the last column are -inf."""
     is_padded = int(scores.shape[-1]) > columns
     if not steps and not is_padded:
         return scores
-
-    masks = [mask if mask is None or not is_padded else _padded(mask, scores, columns) for _, mask in steps]
+    if is_padded:
+        steps = [
+            (step, [_padded(mask, scores, columns) for mask in tensors] if step.is_masking else tensors)
+            for step, tensors in steps
+        ]
 
     def element(*index: Any) -> Any:
-        value = scores(*index)
-        for (step, _), mask in zip(steps, masks, strict=True):
-            met = None if mask is None else _broadcast(mask, index)
-            if step.mask is not None:
-                value = value + met
-            elif met is None:
-                value = value * constant(step.value)
-            elif step.added:
+        value = _applied(scores(*index), steps, index, constant)
+        return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
+
+    return te.compute(scores.shape, element, name="attention_weights")
+
+
+def _applied(value: Any, steps: _Found, index: Sequence[Any], constant: Callable[[float], Any]) -> Any:
+    """Return an element after steps."""
+    for step, tensors in steps:
+        if step.rounding is not None:
+            scale, zero = (None if each is None else each(0).astype("float32") for each in tensors)
+            value = whole(value if scale is None else value / scale, zero, step.rounding.dtype)
+        elif step.scale is not None:
+            value = value * tensors[0](0)
+        elif step.zero is not None:
+            value = value - tensors[0](0)
+        elif step.mask is not None:
+            value = value + _broadcast(tensors[0], index)
+        elif step.condition is None:
+            value = value * constant(step.value)
+        else:
+            met = _broadcast(tensors[0], index)
+            if step.added:
                 value = value + tirx.Select(met, constant(step.value), constant(step.other))
             elif step.inverted:
                 value = tirx.Select(met, constant(step.other), value)
             else:
                 value = tirx.Select(met, value, constant(step.other))
-        return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
-
-    return te.compute(scores.shape, element, name="attention_weights")
+    return value
 
 
 def _padded(mask: te.Tensor, scores: te.Tensor, columns: int) -> te.Tensor:

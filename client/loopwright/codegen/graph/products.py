@@ -9,7 +9,7 @@ import tvm
 from tvm import relax, te
 from tvm.relax.expr_functor import mutator
 
-from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, reshaped, rewrite_calls, shape_of
+from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, permutation_of, reshaped, rewrite_calls, shape_of
 from loopwright.codegen.graph.views import BufferAccess, View, access, view_of
 
 
@@ -95,10 +95,13 @@ class _InPlace(CallRewriter):
 
     def _read(self, operand: Any) -> BufferAccess | None:
         """Return how to read an operand that is a permutation of a tensor; None for any other."""
-        view = view_of(self, operand)
+        view, moved = view_of(self, operand), self.call_of(operand, "permute_dims")
+        if view.factor != 1.0 or view.scales:
+            if moved is None:
+                return None
+            view = View.of(moved.args[0], shape_of(moved.args[0]) or ()).permuted(permutation_of(moved))
         walked = [stride for extent, stride in zip(view.shape, view.strides, strict=True) if extent > 1]
-        moved = walked != sorted(walked, reverse=True) and view.factor == 1.0
-        return access(view) if moved else None
+        return access(view) if walked != sorted(walked, reverse=True) else None
 
 
 def _whole(operand: Any) -> BufferAccess:

@@ -110,6 +110,11 @@ def scalar_of(expr: Any) -> float | None:
     return None
 
 
+def is_single(expr: Any) -> bool:
+    """Return whether a tensor has one element, and one axis or none."""
+    return shape_of(expr) in ((), (1,))
+
+
 def constant(value: Any) -> tvm.ir.GenericConst:
     """Return an array as a constant of its dtype; ``relax.const`` would narrow 64 bits to 32."""
     return relax.const(np.array(value, order="C"), str(value.dtype))

@@ -12,18 +12,22 @@ from typing import Any
 
 from tvm import relax, tirx
 
-from loopwright.codegen.graph.rewriting import CallRewriter, op_name, permutation_of, scalar_of, shape_of
+from loopwright.codegen.graph.rewriting import CallRewriter, is_single, op_name, permutation_of, scalar_of, shape_of
 
 
 @dataclass(frozen=True)
 class View:
-    """``factor`` is what the elements are multiplied by: a product with a constant on the way is passed as well."""
+    """``factor`` is what the elements are multiplied by: a product with a constant on the way is passed as well.
+
+    ``scales`` are tensors of one element that they are multiplied by, too.
+    """
 
     base: Any
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
     factor: float = 1.0
+    scales: tuple[Any, ...] = ()
 
     @staticmethod
     def of(tensor: Any, shape: tuple[int, ...]) -> View:
@@ -139,9 +143,11 @@ def _derived(rewriter: CallRewriter, value: Any, shape: tuple[int, ...]) -> View
         return view_of(rewriter, source, shape)
     if name in ("multiply", "divide"):
         factor = scalar_of(rewriter.value(value.args[1]))
+        view = view_of(rewriter, source, shape)
+        if factor is None and name == "multiply" and is_single(value.args[1]) and not is_single(source):
+            return replace(view, scales=(*view.scales, value.args[1]))
         if not factor:
             return None
-        view = view_of(rewriter, source, shape)
         return replace(view, factor=view.factor * factor if name == "multiply" else view.factor / factor)
     if name == "permute_dims":
         return _permuted(rewriter, source, permutation_of(value), shape)

@@ -9,6 +9,7 @@ from typing import Any
 from tvm import te, tirx
 
 from loopwright.codegen.graph.rewriting import scalar_of, shape_of
+from loopwright.codegen.rounding import whole
 
 
 def _quantize(builder: Any, call: Any) -> Any:
@@ -35,11 +36,9 @@ def _quantize(builder: Any, call: Any) -> Any:
 
             scale, zero = parameter(0), parameter(1)
             value = data(*place).astype("float32")
-            value = te.nearbyint(value if numbers[0] == 1 else value / scale)
-            value = value if numbers[1] == 0 else value + zero
-            low, high = (tirx.const(float(limit(dtype).value), "float32") for limit in (tirx.min_value, tirx.max_value))
-            value = tirx.Select(value > low, value, low)  # a comparison with NaN is false
-            return tirx.Select(value < high, value, high).astype(dtype)
+            return whole(value if numbers[0] == 1 else value / scale, None if numbers[1] == 0 else zero, dtype).astype(
+                dtype
+            )
 
         return te.compute(data.shape, element, name="quantize")
 

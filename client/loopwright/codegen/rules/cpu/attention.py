@@ -86,6 +86,8 @@ class _Parts:
     maximum: Block
     exponentials: Block
     total: Block
+    probabilities: Block | None
+    """What rounds the exponentials over their sums, if the model quantises these."""
     values: Block
     last: Block
 
@@ -144,7 +146,12 @@ class _Parts:
             return None
         if not (weights is scores or weights.reads(scores.store.buffer)):
             return None
-        if not values.reads(exponentials.store.buffer) or not _follows(program, last, values):
+        probabilities = None
+        if not values.reads(exponentials.store.buffer):
+            probabilities = program.producer(values.loads[0].source)
+            if probabilities is None or not probabilities.reads(exponentials.store.buffer):
+                return None
+        if not _follows(program, last, values):
             return None
         # One head gives one task: with many rows, TVM's sketches share them among the threads.
         least = 2 if scores.spatial[-2][1] <= _FEW_ROWS else 3
@@ -157,7 +164,8 @@ class _Parts:
         producers = [program.producer(load.source) for load in (weights.loads if weighted else ())]
         masks = {block.name: block for block in producers if block is not None and block not in (scores, weights)}
         keys = program.producer(read[0].source)
-        return _Parts(keys, scores, weighted, maximum, exponentials, total, values, last, tuple(masks.values()))
+        stages = (keys, scores, weighted, maximum, exponentials, total, probabilities, values, last)
+        return _Parts(*stages, tuple(masks.values()))
 
 
 class _Steps:
@@ -174,7 +182,8 @@ class _Steps:
             tile_rows, vectors = values[f"{kind}_rows"], values[f"{kind}_vectors"]
             if registers(tile_rows, vectors) > self._machine.registers:
                 raise RuleRefused("the tile has more vectors than the processor has registers")
-        stages = [block.name for block in (parts.exponentials, parts.weights) if block is not None]
+        before, after = ([] if each is None else [each.name] for each in (parts.weights, parts.probabilities))
+        stages = [*after, parts.exponentials.name, *before]
         kept_keys = parts.keys if values["keys"] == _PACKED else None
         copies = [block.name for block in (kept_keys, *parts.masks) if block is not None]
         inline(sch, self._program, keep=frozenset([*stages, *copies]))
@@ -182,8 +191,8 @@ class _Steps:
         keys = None if values["keys"] == _IN_PLACE else self._packed_keys(width)
         task, place, inner = self._outer_loops(rows)
         # What uses a result comes before what computes it.
-        first = (parts.values.name, parts.total.name, parts.exponentials.name, parts.maximum.name)
-        for name in (*first, *stages[1:], parts.scores.name):
+        order = (parts.values.name, *after, parts.total.name, parts.exponentials.name, parts.maximum.name, *before)
+        for name in (*order, parts.scores.name):
             sch.compute_at(sch.get_sblock(name), place, preserve_unit_loops=True)
         if keys is not None:
             sch.compute_at(keys, task)
