@@ -18,6 +18,7 @@ from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.program.schedule import scheduled_module
+from loopwright.codegen.rounding import whole
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from tuner.space.design_space import DesignSpace
@@ -243,6 +244,17 @@ def layer_norm(rows: int, columns: int) -> tvm.IRModule:
     x = te.placeholder((rows, columns), name="x")
     gamma, beta = te.placeholder((columns,), name="gamma"), te.placeholder((columns,), name="beta")
     return function(x, gamma, beta, topi.nn.layer_norm(x, gamma, beta, [1], 1e-5))
+
+
+def quantised_layer_norm(rows: int, columns: int, dtype: str = "uint8") -> tvm.IRModule:
+    x = te.placeholder((rows, columns), name="x")
+    gamma, beta = te.placeholder((columns,), name="gamma"), te.placeholder((columns,), name="beta")
+    scale, zero = te.placeholder((1,), name="scale"), te.placeholder((1,), dtype, name="zero")
+    y = topi.nn.layer_norm(x, gamma, beta, [1], 1e-5)
+    integers = te.compute(
+        y.shape, lambda *i: whole(y(*i) / scale[0], zero[0].astype("float32"), dtype).astype(dtype), name="integers"
+    )
+    return function(x, gamma, beta, scale, zero, integers)
 
 
 def rms_norm(rows: int, columns: int) -> tvm.IRModule:

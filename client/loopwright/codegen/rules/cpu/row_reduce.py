@@ -21,6 +21,8 @@ from loopwright.codegen.rules.analysis.steps import fuse, inline, largest_diviso
 
 _SERIAL, _PARALLEL = 0, 1
 _OPERATIONS = ("sum", "max", "largest")
+_MAPPED = ("float32", "int8", "uint8")
+"""Rows may be quantised."""
 _MOST_AXES = 2
 """With more axes in one, TVM does not see that the elements of a vector are neighbours."""
 
@@ -99,8 +101,13 @@ def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
     schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
 
 
-def row_axes(program: AnalysedProgram, dtypes: tuple[str, ...] = ("float32",)) -> list[int] | None:
-    """Return the extents of the rows' axes, those of one element left out; None if the function is of another form."""
+def row_axes(
+    program: AnalysedProgram, reduced: tuple[str, ...] = ("float32",), mapped: tuple[str, ...] = _MAPPED
+) -> list[int] | None:
+    """Return the extents of the rows' axes, those of one element left out; None if the function is of another form.
+
+    Reductions have one of the dtypes ``reduced``, and other blocks one of ``mapped``.
+    """
     reductions = program.reductions
     if (
         not reductions
@@ -111,7 +118,7 @@ def row_axes(program: AnalysedProgram, dtypes: tuple[str, ...] = ("float32",)) -
         return None
     rows = _extents(reductions[0])
     for block in program.blocks:
-        if block.dtype not in dtypes:
+        if block.dtype not in (reduced if block.is_reduction else mapped):
             return None
         if block.is_reduction and not (_extents(block) == rows and _reduces_rows(block)):
             return None

@@ -33,7 +33,7 @@ class GpuRowReduce:
     version = 1
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
-        rows = row_axes(program, _ELEMENTS)
+        rows = row_axes(program, _ELEMENTS, _ELEMENTS)
         if rows is None or leading(program.blocks[-1], rows) == 0:
             return ()
         if any(len(block.reduced) > 1 for block in program.blocks):
@@ -54,7 +54,7 @@ class GpuRowReduce:
             yield {"vector": vector, "threads": threads, "rows": rows, "shared": shared}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        rows = row_axes(program, _ELEMENTS)
+        rows = row_axes(program, _ELEMENTS, _ELEMENTS)
         assert rows is not None, "the rule has no knobs for this function"
         rows_in_shared = _whole_rows(program) if values["shared"] else []
         stages = inline_all(schedule, program)
