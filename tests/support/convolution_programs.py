@@ -92,11 +92,24 @@ def conv_nchw(
     return function(x, w, other, topi.add(y, other))
 
 
-def conv_1d(size: int, inputs: int, outputs: int, window: int) -> tvm.IRModule:
-    """Return a convolution of lines, with nothing after it."""
+def conv_1d(
+    size: int, inputs: int, outputs: int, window: int, stride: int = 1, *, activated: bool = False
+) -> tvm.IRModule:
+    """Return a convolution of lines, with nothing after it or, ``activated``, padded and with a bias and tanh."""
     x = te.placeholder((1, inputs, size), name="x")
     w = te.placeholder((outputs, inputs, window), name="w")
-    return function(x, w, topi.nn.conv1d_ncw(x, w, 1, "VALID", 1))
+    y = topi.nn.conv1d_ncw(x, w, stride, window // 2 if activated else "VALID", 1)
+    if not activated:
+        return function(x, w, y)
+    bias = te.placeholder((1, outputs, 1), name="bias")
+    return function(x, w, bias, topi.tanh(topi.add(y, bias)))
+
+
+def conv_3d(size: int, inputs: int, outputs: int, window: int, *, batch: int = 1) -> tvm.IRModule:
+    """Return a convolution of cubes with the channels first, and relu."""
+    x = te.placeholder((batch, inputs, size, size, size), name="x")
+    w = te.placeholder((outputs, inputs, window, window, window), name="w")
+    return function(x, w, topi.nn.relu(topi.nn.conv3d_ncdhw(x, w, 1, window // 2, 1, 1)))
 
 
 def transposed_nhwc(

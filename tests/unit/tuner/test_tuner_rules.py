@@ -121,6 +121,8 @@ MORE = {
         convolutions.conv_nhwc(8, 16, 1, 1),
         convolutions.conv_nchw(12, 4, 6, 3),
         convolutions.conv_1d(26, 3, 5, 3),
+        convolutions.conv_1d(21, 6, 24, 5, 2, activated=True),
+        convolutions.conv_3d(5, 3, 16, 3, batch=2),
         convolutions.transposed_nhwc(7, 4, 8, 3, 1, 0),
     ],
     "column_reduce": [
@@ -216,11 +218,33 @@ def test_every_seed_packs_a_weight_once(rule: str, mod: tvm.IRModule) -> None:
     check_program(mod, schedules[-1])
 
 
+@pytest.mark.parametrize(
+    "mod",
+    [
+        convolutions.conv_1d(19, 5, 24, 3, activated=True),
+        convolutions.conv_1d(30, 3, 16, 4, 3),
+        convolutions.conv_nchw(11, 8, 32, 3, 2, groups=2),
+        convolutions.conv_3d(5, 2, 16, 3),
+    ],
+)
+def test_vectors_run_along_the_channels_of_images_with_the_channels_first(mod: tvm.IRModule) -> None:
+    mod = programs.with_weight(mod, 1)
+    program, sketches = AnalysedProgram.of(mod), Sketches(mod, MACHINE, [RULES["conv_direct"]])
+    assert program is not None
+    values = next(each for each in RULES["conv_direct"].seeds(program, MACHINE) if each["lanes"] == 1)
+    schedule = new_schedule(mod)
+    RULES["conv_direct"].apply(schedule, program, MACHINE, values)
+    check_program(mod, schedule)
+    with pytest.raises(RuleRefused, match="vectors along this axis"):
+        RULES["conv_direct"].apply(new_schedule(mod), program, MACHINE, dict(values) | {"width": 7})
+    assert None not in [finished(sketches, mod, seed) for seed in sketches.seeds()]
+
+
 def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vectors() -> None:
     mod = programs.with_weight(convolutions.conv_nhwc(10, 4, 8, 1, moved=True), 1)
     program, schedule = AnalysedProgram.of(mod), new_schedule(mod)
     assert program is not None
-    values = {"rows": 5, "width": 4, "outer": 0, "lines": 1, "pack": 3}
+    values = {"rows": 5, "width": 4, "lanes": 1, "outer": 0, "lines": 1, "pack": 3}
     RULES["conv_direct"].apply(schedule, program, MACHINE, values)
     assert "LoopPartition" in {str(step.kind.name) for step in schedule.trace.insts}
     [features] = extract(builtin_space(mod, TARGET, seed=1).context, [schedule])

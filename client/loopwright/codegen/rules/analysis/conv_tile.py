@@ -22,7 +22,7 @@ _TILE_OVERHEAD = 30
 
 @dataclass(frozen=True)
 class ConvTile:
-    """``rows`` x ``vectors`` vectors of ``lanes`` elements of the result, which are neighbours along its last axis."""
+    """``rows`` x ``vectors`` vectors of ``lanes`` elements of the result: channels, or pixels of a line."""
 
     rows: int
     vectors: int
@@ -39,7 +39,7 @@ class ConvTile:
     @staticmethod
     def of(convolution: Convolution, machine: MachineLimits, rows: int, width: int) -> ConvTile:
         """Return the tile of that width with the longest vectors that it, and the axis, is a whole number of."""
-        extent = width if convolution.channels_last else convolution.extent(convolution.pixels[-1])
+        extent = width if convolution.has_channel_lanes else convolution.extent(convolution.pixels[-1])
         lanes = next(n for n in range(machine.lanes, 0, -1) if math.gcd(width, extent) % n == 0)
         return ConvTile(rows, width // lanes, lanes)
 
@@ -56,6 +56,16 @@ def padded_channels(convolution: Convolution, machine: MachineLimits) -> int:
     return math.ceil(channels / lanes) * lanes
 
 
+def fits(convolution: Convolution, machine: MachineLimits, tile: ConvTile) -> bool:
+    """Return whether channels are a whole number of tiles, and vectors a divisor of the axis that they run along."""
+    padded = padded_channels(convolution, machine)
+    channels = padded if padded > convolution.channels else convolution.group
+    if not convolution.has_channel_lanes:
+        return channels % tile.rows == 0 and tile.lanes > 1
+    is_short = tile.rows > convolution.extent(convolution.pixels[-1])
+    return channels % tile.width == 0 and tile.lanes > 1 and not is_short
+
+
 def tiles(convolution: Convolution, machine: MachineLimits) -> list[ConvTile]:
     """Return the tiles that fit the registers, the one that should be fastest first.
 
@@ -63,7 +73,7 @@ def tiles(convolution: Convolution, machine: MachineLimits) -> list[ConvTile]:
     """
     padded, pixels = padded_channels(convolution, machine), convolution.extent(convolution.pixels[-1])
     channels = padded if padded > convolution.channels else convolution.group
-    if convolution.channels_last:
+    if convolution.has_channel_lanes:
         rows = [n for n in range(1, min(_MOST_ROWS, pixels) + 1) if n <= machine.registers // 2 or n == pixels]
         widths = [n for n in _widths(channels, machine) if channels % n == 0]
     else:
@@ -71,7 +81,7 @@ def tiles(convolution: Convolution, machine: MachineLimits) -> list[ConvTile]:
         widths = _widths(pixels, machine)
     sizes = [ConvTile.of(convolution, machine, n, width) for n in rows for width in widths]
     fitting = [size for size in sizes if size.registers <= machine.registers]
-    if convolution.stride > 1 and not convolution.channels_last:
+    if convolution.stride > 1 and not convolution.has_channel_lanes:
         # LLVM loads every other element well for one vector; for several, it loads one element after another.
         fitting = [size for size in fitting if size.vectors == 1]
     costs = {tile: cycles(convolution, tile, machine) for tile in fitting}
@@ -90,11 +100,11 @@ def cycles(convolution: Convolution, tile: ConvTile, machine: MachineLimits) -> 
     Fitted by eye to tiles of a dozen convolutions on AMD Zen 4: only the order of tiles matters.
     """
     rows, columns = convolution.channels, convolution.extent(convolution.pixels[-1])
-    if convolution.channels_last:
+    if convolution.has_channel_lanes:
         rows, columns = columns, padded_channels(convolution, machine)
     vector = 1.0 if tile.lanes > machine.lanes // 2 else 0.55
     sums = tile.rows * tile.vectors
-    loads = (1.0 if convolution.channels_last else 1.5) * vector * tile.vectors + 0.5 * tile.rows
+    loads = (1.0 if convolution.has_channel_lanes else 1.5) * vector * tile.vectors + 0.5 * tile.rows
     step = max(sums * vector, loads, _FMA_LATENCY) + 0.02 * loads
     if tile.lanes & (tile.lanes - 1):
         # LLVM loads a vector of 14 elements as one of 8, one of 4 and one of 2.

@@ -26,6 +26,7 @@ class Convolution:
         prepared: the names of the blocks that pad the image and rearrange the kernel, if there are any.
         group: the number of neighbouring channels that read the same elements of the image.
         kernel_is_weight: whether the kernel is the function's weight.
+        is_turned: whether vectors are to run along the channels though the pixels of a line are neighbours in C.
     """
 
     block: Block
@@ -37,6 +38,7 @@ class Convolution:
     prepared: tuple[str, ...]
     group: int
     kernel_is_weight: bool
+    is_turned: bool = False
 
     def extent(self, axis: int) -> int:
         return self.block.spatial[axis][1]
@@ -62,6 +64,35 @@ class Convolution:
         return math.prod(extent for _, extent in self.block.reduced)
 
     @property
+    def order(self) -> list[int]:
+        """The positions of the reduced axes from the outermost to the innermost.
+
+        With the taps inside, LLVM would keep the pixels that taps share in registers, and move sums to memory if many
+        vectors of channels are added to.
+        """
+        places = list(range(len(self.block.reduced)))
+        if not self.is_turned:
+            return places
+        axes = [self.block.spatial[n][0] for n in self.pixels]
+        moving = [index for index in self.image.indices if any(contains(index, axis) for axis in axes)]
+        taps = [n for n in places if any(contains(index, self.block.reduced[n][0]) for index in moving)]
+        return [*taps, *(n for n in places if n not in taps)]
+
+    @property
+    def kernel_order(self) -> list[int]:
+        """The dimensions of the kernel but that of the channels: in the order of the sum if vectors are turned."""
+        others = [n for n in range(len(self.kernel.indices)) if n != self.kernel_dimension]
+        if not self.is_turned:
+            return others
+        depths = [self.block.reduced[n][0] for n in self.order]
+
+        def depth(dimension: int) -> int:
+            index = self.kernel.indices[dimension]
+            return next((n for n, axis in enumerate(depths) if contains(index, axis)), -1)
+
+        return sorted(others, key=depth)
+
+    @property
     def kernel_dimension(self) -> int:
         """The dimension of the kernel in which the channels are."""
         var = self.block.spatial[self.channel][0]
@@ -69,8 +100,8 @@ class Convolution:
 
     @property
     def kernel_is_contiguous(self) -> bool:
-        """Whether vectors along the last axis can be computed with the kernel as it is."""
-        return not self.channels_last or self.kernel_dimension == len(self.kernel.indices) - 1
+        """Whether the vectors can be computed with the kernel as it is."""
+        return not self.has_channel_lanes or self.kernel_dimension == len(self.kernel.indices) - 1
 
     @property
     def kernel_index(self) -> int:
@@ -88,6 +119,11 @@ class Convolution:
     @property
     def channels_last(self) -> bool:
         return self.channel == len(self.block.spatial) - 1
+
+    @property
+    def has_channel_lanes(self) -> bool:
+        """Whether the elements of a vector are channels; else they are pixels of a line."""
+        return self.channels_last or self.is_turned
 
     @property
     def image_dimension(self) -> int:
