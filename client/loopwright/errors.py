@@ -40,6 +40,10 @@ class WrongCertificate(LoopwrightError):
     """A best has no certificate that the service signed, or not for this schedule; nothing was compiled with it."""
 
 
+class InvalidPack(LoopwrightError, ValueError):
+    """A file is no pack, or one that nobody should install: it was changed, cut off, or signed with a wrong key."""
+
+
 class ServiceError(LoopwrightError):
     """The service answered with a problem (RFC 9457): ``title``, ``detail`` and the HTTP ``status``."""
 

@@ -16,6 +16,7 @@ import loopwright
 import loopwright.torch
 from loopwright import Client, Job
 from loopwright.frontends.tvmscript import module_from_script
+from loopwright.packs.signing import read_key
 from tests.support.certificates import claim
 from tests.support.programs import product_relu
 from tests.support.sdk import tuned
@@ -71,6 +72,7 @@ def replacements(service: ServiceClient, client: Client, job: Job) -> dict[str, 
     return {
         "ci": {"model.pt2": f"model.pt2 --max-trials {TRIALS}"},
         "comparing": {"torch,compile,ort,openvino": "torch,ort --processes 1 --rounds 1"},
+        "packs": {"ID": lambda: read_key(Path("team.key")).public.id},
         "models": {"--wait": f"--max-trials {TRIALS} --wait", "GROUP": lambda: str(next(client.jobs()).info.group)},
         "packaging": {"--output out": "--output another"},  # `out` is what the Python before it has written
         "rechecks": {"0f2a4c6e8b1d3f507192a3b4c5d6e7f8": job.tasks[0].workload_hash},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from loopwright.codegen import signatures
+from loopwright.codegen.versions import TVM_VERSION
 
 PRIVATE_KEY = signatures.new_private_key()
 KEY = {
@@ -41,7 +42,7 @@ def signed(best: dict[str, Any], private_key: str = PRIVATE_KEY) -> dict[str, An
             "machine": {"model": "cpu", "features": [], "cores": 2, "threads": 2},
             "runtime": "TVM 0.27",
             "system": "Linux 6.1",
-            "tvm_version": "0.27",
+            "tvm_version": TVM_VERSION,
             "codegen_version": best.get("codegen_version", 1),
             "seed": 0,
             "rejected": {each["candidate"]: each["kind"] for each in certificate["rejected"]},

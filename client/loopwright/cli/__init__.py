@@ -15,12 +15,26 @@ import typer
 from typer.core import TyperGroup
 
 import loopwright
-from loopwright.cli import check, compare, doctor, job, key, package, record, schedule, token, user, webhook, worker
+from loopwright.cli import (
+    check,
+    compare,
+    doctor,
+    job,
+    key,
+    pack,
+    package,
+    record,
+    schedule,
+    token,
+    user,
+    webhook,
+    worker,
+)
 from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
 from loopwright.client import Client
-from loopwright.errors import LoopwrightError, TvmUnavailable, WaitTimedOut
+from loopwright.errors import InvalidPack, LoopwrightError, TvmUnavailable, WaitTimedOut
 from loopwright.session import config
 
 
@@ -52,6 +66,7 @@ app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(record.app, name="record")
+app.add_typer(pack.app, name="pack")
 app.add_typer(key.app, name="key")
 app.add_typer(worker.app, name="worker")
 app.add_typer(token.app, name="token")
@@ -140,7 +155,7 @@ def main() -> None:
         app()
     except WaitTimedOut as error:
         _end(str(error), 1)
-    except TvmUnavailable as error:
+    except (TvmUnavailable, InvalidPack) as error:
         _end(str(error), 2)
     except LoopwrightError as error:
         _end(str(error), 3)

@@ -28,12 +28,12 @@ from loopwright.cli.options import (
     connect,
     in_microseconds,
     labels,
+    named_job,
     to_model,
 )
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
 from loopwright.client import Client
-from loopwright.errors import NotFound
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import SubmitOptions
@@ -143,14 +143,14 @@ def show(
 ) -> None:
     """Show a job and its tasks, sorted by their share of the model's time."""
     with connect(context) as client:
-        _show(_job(client, job_id), as_json, all_tasks)
+        _show(named_job(client, job_id), as_json, all_tasks)
 
 
 @app.command("open")
 def open_(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
     """Print the address of a job's page in the dashboard, and open it in the browser if there is one."""
     with connect(context) as client:
-        job = _job(client, job_id)
+        job = named_job(client, job_id)
     if as_json:
         print_json({"url": job.url})
     else:
@@ -167,14 +167,14 @@ def wait(
 ) -> None:
     """Wait until a job is finished, with progress bars; exit status 1 if it did not succeed."""
     with connect(context) as client:
-        _follow(_job(client, job_id), timeout, as_json)
+        _follow(named_job(client, job_id), timeout, as_json)
 
 
 @app.command()
 def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
     """Cancel a job; its measurements are kept."""
     with connect(context) as client:
-        job = _job(client, job_id)
+        job = named_job(client, job_id)
         if job.finished:
             print_line(f"job {job.id} had ended before; its state is {job.state}", error=True)
         _show(job.cancel(), as_json)
@@ -207,7 +207,7 @@ def resubmit(
         "until": until,
     }
     with connect(context) as client:
-        job = _job(client, job_id).resubmit(
+        job = named_job(client, job_id).resubmit(
             seed=seed, force=force, **{key: each for key, each in limits.items() if each is not None}
         )
         if wait:
@@ -227,24 +227,13 @@ def events(
 ) -> None:
     """Print the events of a job, as they happen, until it is finished; with --json, one object per line."""
     with connect(context) as client:
-        job = _job(client, job_id)
+        job = named_job(client, job_id)
         names = {task.workload_hash: task.name for task in job.tasks}
         for event in job.events(after):
             if as_json:
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
             else:
                 show_event(event, names)
-
-
-def _job(client: Client, text: str) -> Job:
-    """Return the job of an id, or the newest of a name. Raises NotFound."""
-    try:
-        return client.job(text)
-    except NotFound:
-        found = next(client.jobs(name=text), None)
-        if found is None:
-            raise
-        return found
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from loopwright.client import Client
 from loopwright.codegen import worker_labels
 from loopwright.codegen.errors import InvalidLabel
 from loopwright.codegen.math_mode import MathMode
+from loopwright.errors import NotFound
+from loopwright.jobs.job import Job
 from loopwright.model import Model, Shapes
 from loopwright.results.units import microseconds
 from loopwright.shapes.plan import Calls
@@ -150,3 +152,14 @@ def connect(context: typer.Context) -> Client:
     root: Any = context.find_root().obj
     url, token = root
     return Client(url, token)
+
+
+def named_job(client: Client, text: str) -> Job:
+    """Return the job of an id, or the newest of a name. Raises NotFound."""
+    try:
+        return client.job(text)
+    except NotFound:
+        found = next(client.jobs(name=text), None)
+        if found is None:
+            raise
+        return found

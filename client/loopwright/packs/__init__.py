@@ -1,0 +1,1 @@
+"""Packs: certified bests as one signed file, from one service to others."""

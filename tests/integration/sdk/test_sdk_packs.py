@@ -1,0 +1,53 @@
+"""Packs of a real API: from one service to another, whose own certificates they never become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loopwright import Client, Job
+from loopwright.packs.signing import new_key
+from tests.support.played_service import PlayedService, played
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedService]:
+    """Another deployment, which knows nothing yet."""
+    with played(tmp_path_factory.mktemp("there")) as service:
+        yield service
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    """A key to sign packs with, and the file of its public part."""
+    private, public = tmp_path / "team.key", tmp_path / "keys.json"
+    public.write_text(f"[{new_key(private).public.model_dump_json()}]")
+    return private, public
+
+
+def test_bests_go_to_another_service_as_imported_records(
+    client: Client, product: Job, perceptron: Job, there: PlayedService, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "models.pack"
+    made = client.export_pack(path, key=keys[0], creator="the team", licence="Apache-2.0", jobs=[product, perceptron])
+    hashes = {task.workload_hash for job in (product, perceptron) for task in job.tasks}
+    assert made.functions == len(hashes) == 3
+    assert [each.device_class for each in made.machines] == [product.info.device_class]
+    scheduled = sum(not best.is_baseline for best in client.bests() if best.workload_hash in hashes)
+    with Client(there.url, there.token) as other:
+        report = other.install_pack(path, keys[1])
+        assert (report.imported, report.errors) == (scheduled, [])
+        assert (report.signed_here, report.signed_elsewhere) == (0, scheduled)
+        again = other.install_pack(path, keys[1])
+        assert (again.imported, again.duplicates) == (0, scheduled)
+        imported = [record for record in other.records() if record.workload_hash in hashes]
+        assert len(imported) == scheduled
+        assert not any(record.certified for record in imported)
+        detail = other.record(imported[0].id)
+        assert (detail.origin, detail.certificate) == ("import", None)
+        assert detail.imported_certificate is not None
+        assert detail.imported_certificate.signed_by == "another deployment"
+        # Nothing is compiled with them before a race of this service's own.
+        assert [best.workload_hash for best in other.bests() if best.workload_hash in hashes] == []
