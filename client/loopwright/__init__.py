@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         InvalidRequest,
         LoopwrightError,
         NotFound,
+        NotLocked,
         ServiceError,
         ServiceUnavailable,
         TooManyRequests,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from loopwright.jobs.check_result import CheckResult
     from loopwright.jobs.job import Job, JobEvent
     from loopwright.jobs.job_group import JobGroup
+    from loopwright.locking.lock import Lock
     from loopwright.model import Model
     from loopwright.packaging.exporting import export_library
     from loopwright.packaging.load import load
@@ -61,6 +63,7 @@ _HOME = {
     "Job": "jobs.job",
     "JobEvent": "jobs.job",
     "JobGroup": "jobs.job_group",
+    "Lock": "locking.lock",
     "Model": "model",
     "Portfolio": "shapes.plan",
     "SpaceDescription": "frontends.space_description",
@@ -90,9 +93,11 @@ __all__ = [
     "Job",
     "JobEvent",
     "JobGroup",
+    "Lock",
     "LoopwrightError",
     "Model",
     "NotFound",
+    "NotLocked",
     "Portfolio",
     "ServiceError",
     "ServiceUnavailable",

@@ -41,6 +41,7 @@ from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_port
 if TYPE_CHECKING:
     from loopwright.applying.lookup import Ask, LookedUp
     from loopwright.decoding.decoder import Decoder
+    from loopwright.locking.lock import Lock
     from loopwright.packaging.load import PackagedModel
     from loopwright.packs.manifest import PackManifest
     from loopwright.results.comparison import Comparison
@@ -405,6 +406,7 @@ class Client:
         *,
         verify: bool = True,
         cache: str | os.PathLike[str] | None = None,
+        lock: str | os.PathLike[str] | Lock | None = None,
         **options: Unpack[ModelOptions],
     ) -> Any:
         """Build a module with the best schedules.
@@ -429,6 +431,8 @@ class Client:
             cache: a folder that keeps what was compiled for this machine's CPU, for the next process, which loads it
                 without TVM's compiler while the service knows the same bests, or does not answer. Modules of PyTorch
                 are exported to tell what they are; paths of files are quicker. Only its owner may write to it.
+            lock: a file that ``loopwright lock`` wrote, or a `Lock`: the module is built with exactly its bests, for
+                its target, and no service is asked.
             options: the options of a plain model, as they were submitted.
 
         Returns:
@@ -441,17 +445,22 @@ class Client:
                 given for another machine's target.
             ValueError: a ``cache`` is given with ``state``, with many values of an extent, or for a module that has no
                 Relax function ``main`` or an input without a fixed shape.
+                Or a ``lock`` cannot be read, is for another target, or is given with many values of an extent.
             PermissionError: others may write to the ``cache``.
+            NotLocked: the ``lock`` has no best of a function.
+            WrongCertificate: a best in the ``lock`` is not what its service signed.
             WrongAnswer: the program does not compute what the model computes.
             TvmUnavailable: TVM is not installed.
         """
         source = as_model(mod, **options)
+        locked = None if lock is None else _locked(lock, target, source)
         if cache is not None:
-            return self._compile_cached(source, target, params, verify, cache)
+            return self._compile_cached(source, target, params, verify, cache, locked)
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params, verify)
         require_tvm()
-        program, built, looked_up = self._built(source, self._ask(target), target, params, verify)
+        ask = self._ask(target) if locked is None else locked.answer
+        program, built, looked_up = self._built(source, ask, target, params, verify, locked)
         if source.state is None:
             return built
         from loopwright.stateful import StatefulModel
@@ -812,6 +821,29 @@ class Client:
         pack = read(Path(path), evidence.read_keys(Path(keys)))
         return install(self._transport, f"{API}/records/import", pack, self.version())
 
+    def lock(self, *models: Any, target: Any = "auto", allow_unscheduled: bool = False) -> Lock:
+        """Return the present bests of all functions of some models, for a lock file with which `compile` builds them.
+
+        Args:
+            models: as for `submit`, or a `Model` with its options each.
+            target: the target to look up bests for.
+            allow_unscheduled: whether functions without a best are pinned to their unscheduled programs.
+
+        Raises:
+            NotLocked: a function has no best, and ``allow_unscheduled`` is false.
+            ValueError: no model is given, or one with many values of an extent.
+        """
+        sources = [as_model(model) for model in models]
+        if not sources or any(is_portfolio(source.shapes) for source in sources):
+            raise ValueError("give one or more models, each with one value of each extent")
+        require_tvm()
+        from loopwright.applying.lookup import look_up_all
+        from loopwright.locking.pinning import pin
+
+        programs = [_program(source, source.shape) for source in sources]
+        looked_up = look_up_all(programs, self._ask(target), _tvm_target(target))
+        return pin(looked_up, self.signing_keys(), allow_unscheduled=allow_unscheduled)
+
     def workers(self) -> Iterator[schemas.Worker]:
         """Yield the machines that build and measure."""
         return self._transport.pages(schemas.Worker, f"{API}/workers", page_size=PAGE_SIZE)
@@ -881,6 +913,7 @@ class Client:
         params: dict[str, Any] | None,
         verify: bool,
         cache: str | os.PathLike[str],
+        lock: Lock | None,
     ) -> PackagedModel:
         if source.state is not None or is_portfolio(source.shapes):
             raise ValueError(
@@ -890,12 +923,15 @@ class Client:
 
         def build(model: Model, ask: Ask) -> Built:
             require_tvm()
-            _, built, looked_up = self._built(model, ask, target, params, verify)
+            _, built, looked_up = self._built(model, ask, target, params, verify, lock)
             assert self.last_report is not None
             return Built.of(built, looked_up, self.last_report)
 
-        settings = {"target": as_text(target), "url": self.url, "verify": verify}
+        bests_of = {"url": self.url} if lock is None else {"lock": lock.digest}
+        settings = {"target": as_text(target), "verify": verify, **bests_of}
         ask, ask_once = self._ask(target), self._ask(target, is_repeated=False)
+        if lock is not None:
+            ask = ask_once = lock.answer
         loaded, report = compiled(source, params, cache, ask, ask_once, build, **settings)
         if report is not self.last_report:
             self.last_report = report
@@ -903,7 +939,7 @@ class Client:
         return loaded
 
     def _built(
-        self, source: Model, ask: Ask, target: Any, params: dict[str, Any] | None, verify: bool
+        self, source: Model, ask: Ask, target: Any, params: dict[str, Any] | None, verify: bool, lock: Lock | None
     ) -> tuple[Program, Any, LookedUp]:
         """Return a model's program, what it compiles to with its bests, and what was looked up; make the report."""
         from loopwright.applying import apply as applying
@@ -912,6 +948,10 @@ class Client:
 
         program = _program(source, source.shape)
         looked_up = look_up(program, ask, _tvm_target(target), params)
+        if lock is not None:
+            from loopwright.locking import pinning
+
+            pinning.check(lock, looked_up)
         applied, self.last_report = applying.apply(looked_up)
         built = applying.build(applied, looked_up.target)
         if verify and not params:
@@ -962,6 +1002,23 @@ def _reference(against: Any) -> Any:
     if isinstance(against, str | os.PathLike) and Path(against).is_file():
         return read_reference(Path(against))
     return os.fspath(against)
+
+
+def _locked(lock: str | os.PathLike[str] | Lock, target: Any, source: Model) -> Lock:
+    """Return the lock, from its file if it is a path. Raise ValueError if it does not serve the target or the model."""
+    from loopwright.locking.lock import Lock
+
+    if is_portfolio(source.shapes):
+        raise ValueError("a lock is for models that have one shape; leave out lock or shapes")
+    found = lock if isinstance(lock, Lock) else Lock.read(Path(lock))
+    asked = _tvm_target(target)
+    if asked is not None:
+        from loopwright.codegen.target import canonical_target, target_from
+
+        locked_for = canonical_target(target_from(found.target))
+        if canonical_target(asked) != locked_for:
+            raise ValueError(f"the lock is for {locked_for}, and the target is {canonical_target(asked)}")
+    return found
 
 
 def _without(shapes: Any, names: frozenset[str]) -> Any:

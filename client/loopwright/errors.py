@@ -44,6 +44,10 @@ class InvalidPack(LoopwrightError, ValueError):
     """A file is no pack, or one that nobody should install: it was changed, cut off, or signed with a wrong key."""
 
 
+class NotLocked(LoopwrightError):
+    """A lock file has no best of a function that is to be compiled with it; nothing was compiled."""
+
+
 class ServiceError(LoopwrightError):
     """The service answered with a problem (RFC 9457): ``title``, ``detail`` and the HTTP ``status``."""
 

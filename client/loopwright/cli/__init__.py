@@ -21,6 +21,7 @@ from loopwright.cli import (
     doctor,
     job,
     key,
+    lock,
     pack,
     package,
     record,
@@ -34,7 +35,7 @@ from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
 from loopwright.client import Client
-from loopwright.errors import InvalidPack, LoopwrightError, TvmUnavailable, WaitTimedOut
+from loopwright.errors import InvalidPack, LoopwrightError, NotLocked, TvmUnavailable, WaitTimedOut
 from loopwright.session import config
 
 
@@ -61,6 +62,7 @@ app = typer.Typer(
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
+app.command("lock")(lock.lock)
 app.command("package")(package.package)
 app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")
@@ -153,7 +155,7 @@ def main() -> None:
     logging.getLogger("loopwright").addHandler(logging.NullHandler())
     try:
         app()
-    except WaitTimedOut as error:
+    except (WaitTimedOut, NotLocked) as error:
         _end(str(error), 1)
     except (TvmUnavailable, InvalidPack) as error:
         _end(str(error), 2)

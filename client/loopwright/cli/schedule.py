@@ -115,11 +115,14 @@ def compile(
     extents: ManyExtents = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
+    lock: Annotated[
+        Path | None, typer.Option(help="A file of 'loopwright lock': build with its bests, without a service.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules into a library that TVM's runtime can load."""
     with connect(context) as client:
-        built = client.compile(to_model(model, extents, exact_math, math), target)
+        built = client.compile(to_model(model, extents, exact_math, math), target, lock=lock)
         report = _report(client)
         if client.last_plan is not None:
             show_plan(client.last_plan)

@@ -1,15 +1,20 @@
-"""Packs of a real API: from one service to another, whose own certificates they never become."""
+"""Packs and locks of a real API: from one service to another, whose own certificates they never become."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from loopwright import Client, Job
+from loopwright import Client, Job, Lock
 from loopwright.packs.signing import new_key
+from tests.support.perceptron import PERCEPTRON
 from tests.support.played_service import PlayedService, played
+from tests.support.programs import MM_RELU
+
+NOBODY = "http://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +56,16 @@ def test_bests_go_to_another_service_as_imported_records(
         assert detail.imported_certificate.signed_by == "another deployment"
         # Nothing is compiled with them before a race of this service's own.
         assert [best.workload_hash for best in other.bests() if best.workload_hash in hashes] == []
+
+
+def test_a_lock_of_a_service_compiles_without_it(client: Client, product: Job, perceptron: Job, tmp_path: Path) -> None:
+    path = tmp_path / "loopwright.lock"
+    client.lock(MM_RELU, PERCEPTRON).write(path)
+    lock = Lock.read(path)
+    assert {each.workload_hash for each in lock.functions} >= {task.workload_hash for task in product.tasks}
+    assert json.loads(path.read_text())["target"] == product.info.target
+    with Client(NOBODY) as alone:
+        for model in (MM_RELU, PERCEPTRON):
+            alone.compile(model, lock=path)
+            assert alone.last_report is not None
+            assert alone.last_report.misses == ()
