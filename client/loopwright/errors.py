@@ -9,7 +9,7 @@ __all__ = ["LoopwrightError", "UnsupportedVersion"]
 
 
 class CouldNotReach(LoopwrightError):
-    """The service did not answer. Calls that are safe to repeat were repeated before this error."""
+    """The service did not answer, after calls that are safe to repeat were repeated; or a place of packs refused."""
 
 
 class UnexpectedAnswer(LoopwrightError):

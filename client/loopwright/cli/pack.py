@@ -93,6 +93,53 @@ def install(context: typer.Context, path: PackFile, keys: Keys, as_json: Json = 
         print_line(f"  {error}")
 
 
+@app.command()
+def push(
+    path: PackFile,
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLACE", help="oci://HOST/REPOSITORY:TAG, a URL that takes PUT, or a directory.", show_default=False
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Copy a pack to a directory, a web server or an OCI registry, and print what 'pull' finds it by."""
+    # Imported here, because the other commands need no HTTP.
+    from loopwright.packs import places
+
+    pushed = places.push(path, place)
+    if as_json:
+        print_json({"place": pushed})
+    else:
+        print_line(pushed)
+
+
+@app.command()
+def pull(
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLACE",
+            help="oci://HOST/REPOSITORY:TAG or …@sha256:DIGEST, a URL, or a file.",
+            show_default=False,
+        ),
+    ],
+    path: PackFile,
+    keys: Annotated[Path | None, typer.Option(help="File of public keys, one of which must have signed it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a pack from a place to a file, after a check of its digests and signatures."""
+    from loopwright.packs import places
+    from loopwright.results import evidence
+
+    pack = places.pull(place, path, None if keys is None else evidence.read_keys(keys))
+    if as_json:
+        print_json({**pack.manifest.model_dump(mode="json"), "key_id": pack.signature.key_id, "known": pack.is_known})
+    else:
+        print_line(f"{pack.manifest.name}: {plural(pack.manifest.bests, 'best')} written to {path}")
+
+
 def _facts(manifest: PackManifest) -> list[tuple[str, str]]:
     return [
         ("pack", manifest.name),

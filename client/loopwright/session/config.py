@@ -6,6 +6,7 @@ saved by ``loopwright login``, a service running on this machine, the default UR
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import tempfile
@@ -22,6 +23,10 @@ class Endpoint:
 
     url: str
     token: str | None
+
+
+Login = tuple[str, str]
+"""A user and a password."""
 
 
 def environment(endpoint: Endpoint) -> dict[str, str]:
@@ -68,6 +73,27 @@ def save_login(url: str, token: str) -> Path:
         json.dump({"url": url.rstrip("/"), "token": token}, file)
     os.replace(temporary, path)
     return path
+
+
+def packs_login(host: str) -> Login | None:
+    """Return the user and password for a host that keeps packs; None if there are none.
+
+    They are ``LOOPWRIGHT_PACKS_USER`` and ``LOOPWRIGHT_PACKS_PASSWORD``, for whichever host, else what ``docker login``
+    has saved for this host in its file. Docker's credential helpers, which are programs, are not asked.
+    """
+    user, password = os.environ.get("LOOPWRIGHT_PACKS_USER"), os.environ.get("LOOPWRIGHT_PACKS_PASSWORD")
+    if user and password:
+        return user, password
+    folder = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    logins = _read_json(folder / "config.json").get("auths")
+    saved = logins.get(host) if isinstance(logins, dict) else None
+    if not isinstance(saved, dict) or not isinstance(saved.get("auth"), str):
+        return None
+    try:
+        user, _, password = base64.b64decode(saved["auth"]).decode().partition(":")
+    except ValueError:
+        return None
+    return (user, password) if user else None
 
 
 def _saved_login() -> Endpoint | None:

@@ -10,7 +10,7 @@ import json
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,62 +18,16 @@ import pytest
 
 from loopwright import Client, InvalidPack
 from loopwright.codegen import signatures
-from loopwright.codegen.serialization import module_to_json, trace_to_list
+from loopwright.codegen.serialization import module_to_json
 from loopwright.codegen.versions import TVM_VERSION
 from loopwright.packs import archive, signing
 from loopwright.packs.archive import read
 from loopwright.results import evidence
 from loopwright.results.archive import CERTIFICATES, MEMBERS
 from tests.support.evidence import rechecked
-from tests.unit.client.conftest import Command
-from tests.unit.client.fake_service import Answer, FakeService, Request, best_json, page
-from tests.unit.client.known_bests import HASH, LLVM, scheduled
-
-API = "/api/v1"
-OTHER = "b" * 32
-VERSION = {"loopwright": "0.0.0", "tvm": TVM_VERSION, "api": "v1"}
-REPORT = {"workloads": 1, "imported": 1, "duplicates": 0, "errors": []}
-
-
-@dataclass(frozen=True)
-class Made:
-    """A pack, the key that signed it, and the file of that key's public part."""
-
-    path: Path
-    key: Path
-    keys: Path
-
-
-@pytest.fixture
-def known(service: FakeService, mod: Any) -> list[dict[str, Any]]:
-    """Three bests of two functions; of one of them, the unscheduled program is the best on another machine."""
-    trace = trace_to_list(scheduled(mod).trace)
-    bests = [
-        best_json(HASH, trace, target=LLVM),
-        best_json(HASH, None, target=LLVM, device_class="class-2", record_id="record-2"),
-        rechecked(best_json(OTHER, trace, target=LLVM, name="dense_relu", record_id="record-3")),
-    ]
-    modules = {HASH: module_to_json(mod), OTHER: "another module"}
-
-    def listed(request: Request) -> Answer:
-        wanted = request.query.get("workload_hash")
-        return Answer(page(*(each for each in bests if wanted in (None, each["workload_hash"]))))
-
-    service.on("GET", f"{API}/bests", listed)
-    service.on("GET", "/version", VERSION)
-    service.on("POST", f"{API}/records/import", REPORT)
-    for name, data in modules.items():
-        service.on("GET", f"{API}/workloads/{name}/module", {"format": "tvm-json", "data": data})
-    return bests
-
-
-@pytest.fixture
-def made(known: list[dict[str, Any]], client: Client, run: Command, tmp_path: Path) -> Made:
-    key, keys = tmp_path / "team.key", tmp_path / "keys.json"
-    keys.write_text(run("key", "new", str(key), "--json").out)
-    path = tmp_path / "team.pack"
-    client.export_pack(path, key=key, creator="the team", licence="Apache-2.0")
-    return Made(path, key, keys)
+from tests.unit.client.conftest import API, OTHER, VERSION, Command, Made
+from tests.unit.client.fake_service import FakeService, best_json
+from tests.unit.client.known_bests import HASH, LLVM
 
 
 def members(path: Path) -> list[tuple[str, bytes]]:
