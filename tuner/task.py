@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm
 import tvm_ffi
@@ -16,7 +16,9 @@ from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.extents import buffer_shape, symbolic_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.graph.layout import layout_notes
+from loopwright.codegen.graph.sources import places
 from loopwright.codegen.program import bounds
+from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.program.lowering import lower, relax_symbols
 from loopwright.codegen.program.own_calls import bind_calls
 from tuner.guard.module import check_callouts
@@ -65,13 +67,19 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
     notes = [f"{name} is called as it is: a function of a library" for name in library_calls]
     notes += layout_notes(mod)
     tasks: dict[str, TaskSpec] = {}
+    sources = places(mod)
     for name, func, weight in found:
         if reason := _finished(func) or unschedulable(func, symbols) or ("" if unproven else _outside(func)):
             notes.append(f"{name} is left alone: {reason}")
             continue
         workload = make_workload(func, name)
+        task = TaskSpec(workload, weight, sources=sources.pop(name, ()))
         known = tasks.get(workload.hash)
-        tasks[workload.hash] = TaskSpec(known.workload if known else workload, weight + (known.weight if known else 0))
+        tasks[workload.hash] = task if known is None else merged(known, task)
+    # TVM has merged equal functions, and named the first of them only.
+    for var, func in prim_funcs(mod):
+        if (others := sources.get(str(var.name_hint))) and (known := tasks.get(function_digest(func))):
+            tasks[known.workload.hash] = merged(known, replace(known, weight=0, sources=others))
     if not tasks and not has_relax(mod):
         raise InvalidModule(
             "the module has no schedulable function"
@@ -79,6 +87,12 @@ def extract_tasks(mod: tvm.IRModule, target: Target, *, unproven: bool = False) 
             + "; give a PrimFunc with @T.prim_func(s_tir=True) that computes in T.sblock, or a Relax function"
         )
     return Tasks(tuple(tasks.values()), tuple(notes))
+
+
+def merged(task: TaskSpec, other: TaskSpec) -> TaskSpec:
+    """Return two tasks of one workload as one task."""
+    sources = tuple(dict.fromkeys((*task.sources, *other.sources)))
+    return replace(task, weight=task.weight + other.weight, sources=sources)
 
 
 def _library_calls(mod: tvm.IRModule) -> list[str]:

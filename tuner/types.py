@@ -121,7 +121,8 @@ class TaskSpec:
 
     ``known`` are traces (JSON) that were measured for it before, here or elsewhere, the fastest first; ``relatives``
     are some that were fast for other workloads of its family, the most promising first; ``barred`` are those that must
-    not be proposed, because their processes were killed (`FailureKind.KILLED`).
+    not be proposed, because their processes were killed (`FailureKind.KILLED`). ``sources`` say where the calls come
+    from: modules of PyTorch, nodes of ONNX, lines of TVMScript, each once.
     """
 
     workload: Workload
@@ -129,6 +130,7 @@ class TaskSpec:
     relatives: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     barred: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 OVER_RPC = ", over RPC"

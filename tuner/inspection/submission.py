@@ -15,6 +15,7 @@ import tvm
 from loopwright.codegen.cpu.vector_math import with_exact_math
 from loopwright.codegen.errors import CodegenError, InvalidModule
 from loopwright.codegen.gpu.tf32 import check_math, with_tf32
+from loopwright.codegen.graph.sources import with_lines
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from loopwright.codegen.program.lowering import bind_shapes
 from loopwright.codegen.script import parse_script
@@ -25,7 +26,7 @@ from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.inspection.answers import Submission
 from tuner.space.user import user_space
-from tuner.task import Tasks, extract_tasks
+from tuner.task import Tasks, extract_tasks, merged
 from tuner.types import TaskSpec
 
 
@@ -38,6 +39,10 @@ def read_module(fmt: str, data: str) -> tvm.IRModule:
         parsed = parse_script(source)
     except Exception as error:
         raise InvalidModule(f"TVM cannot parse this TVMScript: {_diagnosis(error)}") from error
+    return with_lines(_module(parsed), source)
+
+
+def _module(parsed: Any) -> tvm.IRModule:
     if isinstance(parsed, tvm.IRModule):
         return parsed
     if isinstance(parsed, tvm.tirx.PrimFunc):
@@ -123,8 +128,7 @@ def _for_each(mod: tvm.IRModule, bindings: list[Shapes], target: tvm.target.Targ
         of = ", ".join(f"{name}={extent}" for name, extent in sorted(binding.items()))
         for task in found.tasks:
             if task.workload.hash in tasks:
-                known = tasks[task.workload.hash]
-                tasks[task.workload.hash] = replace(known, weight=known.weight + task.weight)
+                tasks[task.workload.hash] = merged(tasks[task.workload.hash], task)
             else:
                 named = replace(task.workload, name=f"{task.workload.name} [{of}]")
                 tasks[task.workload.hash] = replace(task, workload=named)

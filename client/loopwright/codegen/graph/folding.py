@@ -6,10 +6,12 @@ from typing import Any
 
 import tvm
 from tvm import relax
-from tvm.relax import dpl
+from tvm.relax.expr_functor import mutator
 
-from loopwright.codegen.functions import relax_funcs
-from loopwright.codegen.graph.rewriting import constant
+from loopwright.codegen.graph.rewriting import CallRewriter, constant, rewrite_calls, source_name
+
+_STEPS = ("add", "multiply", "divide", "subtract")
+"""Of a normalisation, the last one first."""
 
 
 def fold_normalisation(mod: tvm.IRModule) -> tvm.IRModule:
@@ -17,37 +19,42 @@ def fold_normalisation(mod: tvm.IRModule) -> tvm.IRModule:
 
     ``(conv(x, w) [+ c] - mean) / deviation * gamma + beta`` becomes ``conv(x, w') + b'``, all of it constant but x.
     """
-    data, weight, bias = dpl.wildcard(), dpl.is_const(), dpl.is_const()
-    mean, deviation, gamma, beta = (dpl.is_const() for _ in range(4))
-    convolution = dpl.is_op("relax.nn.conv2d")(data, weight)
-    for biased in (True, False):
-        start = dpl.is_op("relax.add")(convolution, bias) if biased else convolution
-        centred = dpl.is_op("relax.subtract")(start, mean)
-        scaled = dpl.is_op("relax.multiply")(dpl.is_op("relax.divide")(centred, deviation), gamma)
-        pattern = dpl.is_op("relax.add")(scaled, beta)
+    return rewrite_calls(mod, _Folded)
 
-        def rewrite(call: Any, found: Any, biased: bool = biased) -> Any:
-            conv = found[convolution]
-            values = {p: found[p].value.numpy() for p in (weight, mean, deviation, gamma, beta)}
-            channels = values[weight].shape[0]
-            if str(conv.attrs.kernel_layout) != "OIHW" or str(conv.attrs.out_layout) != "NCHW":
-                return call
-            if any(values[p].size != channels for p in (mean, deviation, gamma, beta)):
-                return call
-            factor = (values[gamma] / values[deviation]).reshape(channels)
-            shift = values[beta].reshape(channels) - values[mean].reshape(channels) * factor
-            if biased:
-                added = found[bias].value.numpy()
-                if added.size != channels:
-                    return call
-                shift = shift + added.reshape(channels) * factor
-            dtype = values[weight].dtype
-            scaled_weight = (values[weight] * factor.reshape(channels, 1, 1, 1)).astype(dtype)
-            folded = tvm.ir.Call(conv.op, [conv.args[0], constant(scaled_weight)], conv.attrs, conv.ty_args)
-            return relax.op.add(folded, constant(shift.reshape(1, channels, 1, 1).astype(dtype)))
 
-        rewritten = mod.clone()
-        for var, func in relax_funcs(mod):
-            rewritten.update_func(var, dpl.rewrite_call(pattern, rewrite, func))
-        mod = rewritten
-    return mod
+@mutator
+class _Folded(CallRewriter):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        start, values = call, []
+        for step in _STEPS:
+            start, value = self._taken_off(start, step)
+            if value is None:
+                return call
+            values.append(value)
+        start, bias = self._taken_off(start, "add")
+        convolved, weight = self._taken_off(start, "nn.conv2d")
+        if weight is None:
+            return call
+        conv, channels = self.value(start), weight.shape[0]
+        if str(conv.attrs.kernel_layout) != "OIHW" or str(conv.attrs.out_layout) != "NCHW":
+            return call
+        if any(value.size != channels for value in (*values, *(() if bias is None else (bias,)))):
+            return call
+        beta, gamma, deviation, mean = (value.reshape(channels) for value in values)
+        factor = gamma / deviation
+        shift = beta - mean * factor
+        if bias is not None:
+            shift = shift + bias.reshape(channels) * factor
+        scaled = (weight * factor.reshape(channels, 1, 1, 1)).astype(weight.dtype)
+        folded = tvm.ir.Call(conv.op, [convolved, constant(scaled)], conv.attrs, conv.ty_args)
+        its_name = source_name(start) if isinstance(start, relax.Var) else ""
+        return relax.op.add(
+            self.emit(folded, its_name), constant(shift.reshape(1, channels, 1, 1).astype(weight.dtype))
+        )
+
+    def _taken_off(self, expr: Any, name: str) -> tuple[Any, Any]:
+        """Return the operand and the constant of a call of an operator; if it is none, itself and None."""
+        call = self.call_of(expr, name)
+        if call is None or not isinstance(call.args[1], tvm.ir.GenericConst):
+            return expr, None
+        return call.args[0], call.args[1].value.numpy()

@@ -61,13 +61,14 @@ class _Combined(CallRewriter):
     def _part(self, group: _Group, place: int, product: tvm.ir.Call) -> Any:
         if not group.split:
             matrix = np.concatenate([matrix.value.numpy() for matrix in group.matrices], axis=1)
-            combined = self.emit(relax.op.matmul(product.args[0], constant(matrix), product.attrs.out_dtype))
+            # It comes from all of them, so that it has the name of none.
+            combined = self.builder_.emit(relax.op.matmul(product.args[0], constant(matrix), product.attrs.out_dtype))
             if group.biases:
                 bias = np.concatenate([bias.value.numpy() for bias in group.biases])
-                combined = self.emit(relax.op.add(combined, constant(bias)))
+                combined = self.builder_.emit(relax.op.add(combined, constant(bias)))
             widths = [(shape_of(matrix) or ())[1] for matrix in group.matrices]
             ends = list(itertools.accumulate(widths))[:-1]
-            parts = self.emit(relax.op.split(combined, ends, axis=-1))
+            parts = self.builder_.emit(relax.op.split(combined, ends, axis=-1))
             group.split = [self.emit(relax.TupleGetItem(parts, part)) for part in range(len(widths))]
         return group.split[place]
 

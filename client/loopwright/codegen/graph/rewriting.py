@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,11 +26,17 @@ class CallRewriter(PyExprMutator):
         super().__init__(mod)
         self.uses: Counter[relax.Var] = Counter()
         """How often each variable of the function as it was before is used."""
+        self.name = ""
+        """What variables are called that a call is computed from, if its own says where it comes from."""
+
+    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
+        self.name = source_name(binding.var)
+        super().visit_var_binding_(binding)
 
     def visit_call_(self, call: tvm.ir.Call) -> Any:
         call = self.builder_.normalize(super().visit_call_(call))  # a call with new operands has no type yet
         name = op_name(call)
-        return call if name is None else self.rewrite(name, call)
+        return call if name is None else self._named(self.rewrite(name, call))
 
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         """Return what takes the place of a call of the operator ``name``; the call itself if it stays."""
@@ -49,9 +56,24 @@ class CallRewriter(PyExprMutator):
         value = self.value(expr)
         return value if op_name(value) in names else None
 
-    def emit(self, expr: Any) -> Any:
-        """Bind an expression to a variable, unless it is one."""
-        return expr if isinstance(expr, relax.Var) else self.builder_.emit(expr)
+    def emit(self, expr: Any, name: str = "") -> Any:
+        """Bind an expression to a variable, unless it is one; to one of a name, if it is given."""
+        return expr if isinstance(expr, relax.Var) else self.builder_.emit(self._named(expr), name or self.name)
+
+    def _named(self, expr: Any) -> Any:
+        """Return an expression whose parts are bound to variables, lest TVM do so and give them other names."""
+        if not self.name or not isinstance(expr, tvm.ir.Call | relax.Tuple | relax.TupleGetItem):
+            return expr
+        if isinstance(expr, relax.TupleGetItem):
+            return relax.TupleGetItem(self._operand(expr.tuple_value), expr.index)
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self._operand(field) for field in expr.fields])
+        parts = [self._operand(operand) for operand in expr.args]
+        return tvm.ir.Call(expr.op, parts, expr.attrs, expr.ty_args, expr.span, expr.ty)
+
+    def _operand(self, expr: Any) -> Any:
+        is_value = op_name(expr) is not None or isinstance(expr, relax.TupleGetItem)
+        return self.emit(expr) if is_value else self._named(expr) if isinstance(expr, relax.Tuple) else expr
 
 
 def rewrite_calls(mod: tvm.IRModule, rewriter: Callable[[tvm.IRModule], CallRewriter]) -> tvm.IRModule:
@@ -81,6 +103,16 @@ class _Constants(PyExprMutator):
     def visit_generic_const_(self, op: tvm.ir.GenericConst) -> relax.Expr:
         found = next((expr for expr, constant in self.parameters if constant.same_as(op)), op)
         return self.builder_.emit(found) if isinstance(found, tvm.ir.Call) else found
+
+
+def source_name(var: relax.Var) -> str:
+    """Return the name of a variable that says where it comes from (`loopwright.codegen.graph.sources`), without the
+    number that TVM puts behind a name that it has given already; empty if the name is another."""
+    name = _SOURCE.match(str(var.name))
+    return name[0] if name else ""
+
+
+_SOURCE = re.compile(r"v\d+_(?=\d*$)")
 
 
 def op_name(expr: Any) -> str | None:

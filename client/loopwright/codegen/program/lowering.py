@@ -14,6 +14,7 @@ from loopwright.codegen.gpu.tf32 import keep_tf32
 from loopwright.codegen.graph.layout import declare_elementwise, keep_layout_notes
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
+from loopwright.codegen.graph.sources import with_places
 from loopwright.codegen.program import extremes, quantising
 from loopwright.codegen.program.clamping import clamp
 from loopwright.codegen.program.own_calls import bind_calls
@@ -54,11 +55,9 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
         relax.transform.LegalizeOps({**extremes.LEGALIZATIONS, **quantising.LEGALIZATIONS}, skip_ops=list(KEPT)),
         relax.transform.AnnotateTIROpPattern(),
         declare_elementwise,
-        relax.transform.FuseOps(),
-        relax.transform.FuseTIR(),
     ):
         mod = apply(mod)
-    return mod
+    return with_places(mod, relax.transform.FuseTIR()(relax.transform.FuseOps()(mod)))
 
 
 def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:

@@ -10,10 +10,12 @@ from typing import Any
 import onnx
 import onnx.inliner
 import onnx.shape_inference
+import tvm
 from onnx.reference import ReferenceEvaluator
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
+from loopwright.codegen.graph.sources import SourceBuilder
 from loopwright.frontends.onnx import (
     accumulation,
     attention,
@@ -37,6 +39,7 @@ from loopwright.frontends.onnx import (
 )
 from loopwright.frontends.onnx.blocks import is_packed, packed_constant
 from loopwright.frontends.onnx.node import Node, constant, is_empty
+from loopwright.frontends.onnx.source import named
 
 _CONVERTERS = {
     **operators.CONVERTERS,
@@ -106,12 +109,12 @@ def import_model(model: onnx.ModelProto) -> Any:
     Raises:
         ValueError: the model has an operator that has no translation; the message names it.
     """
-    model = _expanded(model)
+    model = named(_expanded(model))
     opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 1)
     # The importer prints what it fails at.
     with contextlib.redirect_stdout(io.StringIO()):
         importer = _Importer({}, "float32", sanitize=True)
-        module = importer.from_onnx(model.graph, opset)
+        module = importer.bb.with_sources(importer.from_onnx(model.graph, opset))
     if importer.is_checked:
         main = module["main"]
         module["main"] = relax.Function(main.params, main.body, main.ret_ty, is_pure=False, attrs=main.attrs)
@@ -168,8 +171,13 @@ def _all_nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 class _Importer(onnx_frontend.ONNXGraphImporter):
     _nodes: dict[str, Any]
+    bb: SourceBuilder
     is_checked = False
     """Whether calls may fail."""
+
+    def __init__(self, *options: Any, **named: Any) -> None:
+        super().__init__(*options, **named)
+        self.bb = SourceBuilder()
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         unknown = {
@@ -202,6 +210,8 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
     def _convert_operator(self, op_name: str, inputs: Any, attrs: dict[str, Any], opset: int) -> Any:
         usual = super()._convert_operator
         node = Node(op_name, self, inputs, attrs, opset, lambda inputs, attrs: usual(op_name, inputs, attrs, opset))
+        outer = self.bb.source
+        self.bb.source = outer or attrs["tvm_custom"]["name"]
         try:
             for each in inputs:
                 _check_elements(each)
@@ -212,11 +222,15 @@ class _Importer(onnx_frontend.ONNXGraphImporter):
             if result is None:
                 result = _CONVERTERS.get(op_name, Node.as_usual)(node)
             result = self.bb.normalize(result) if isinstance(result, relax.Expr) else result
+            if isinstance(result, tvm.ir.Call) and isinstance(result.ty, relax.TensorType):
+                result = self.bb.emit(result)
             _check_elements(result)
         except Exception as error:
             if str(error).startswith("operator "):
                 raise  # it is in a graph within this operator
             raise ValueError(f"operator {op_name}, {error}") from error
+        finally:
+            self.bb.source = outer
         return result
 
     def _construct_nodes(self, graph: onnx.GraphProto) -> None:

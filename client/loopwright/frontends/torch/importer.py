@@ -16,6 +16,7 @@ import tvm
 from tvm import relax, tirx
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
+from loopwright.codegen.graph.sources import SourceBuilder
 from loopwright.errors import first_line
 from loopwright.frontends.torch import (
     accumulation,
@@ -32,6 +33,7 @@ from loopwright.frontends.torch import (
     selection,
 )
 from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
+from loopwright.frontends.torch.source import source
 
 CONVERTERS: dict[str, Converter] = {
     **operators.CONVERTERS,
@@ -62,7 +64,8 @@ def import_program(program: Any) -> tvm.IRModule:
     """
     importer = _Importer(_stored(program))
     importer._check_unsupported_func_type(program.graph.nodes)
-    return importer.from_exported_program(program, False, True, False, None)
+    module = importer.from_exported_program(program, False, True, False, None)
+    return importer.block_builder.with_sources(module)
 
 
 class _Importer(ExportedProgramImporter):
@@ -73,6 +76,14 @@ class _Importer(ExportedProgramImporter):
         self.stored = stored
         usual: dict[str, Any] = self.create_convert_map()
         self.convert_map = {name: functools.partial(self._convert, usual.get(name)) for name in (*usual, *CONVERTERS)}
+
+    @property
+    def block_builder(self) -> SourceBuilder:
+        return self._builder
+
+    @block_builder.setter
+    def block_builder(self, usual: relax.BlockBuilder) -> None:
+        self._builder = SourceBuilder()
 
     def _translate_fx_graph(self, graph_module: Any, nodes: Any, *others: Any) -> Any:
         self._check_unsupported_func_type(nodes)
@@ -87,6 +98,7 @@ class _Importer(ExportedProgramImporter):
 
     def _convert(self, usual: Callable[[Any], Any] | None, fx_node: Any) -> Any:
         converter = CONVERTERS.get(fx_node.target.__name__)
+        self.block_builder.source = source(fx_node)
         try:
             if (known := _known(fx_node)) is not None:
                 result = known
@@ -99,6 +111,8 @@ class _Importer(ExportedProgramImporter):
             _check(fx_node, result)
         except Exception as error:
             raise ValueError(f"{_origin(fx_node)}: {first_line(error)}") from error
+        finally:
+            self.block_builder.source = ""
         return result
 
     def _node(self, fx_node: Any, usual: Callable[[Any], Any] | None) -> Node:
