@@ -343,6 +343,8 @@ class Task(Base):
     workload_hash: Mapped[str] = mapped_column(ForeignKey("workloads.hash"))
     name: Mapped[str]
     weight: Mapped[int]
+    sources: Mapped[list[Any]] = mapped_column(server_default="[]")
+    """Where the model calls it: modules of PyTorch, nodes of ONNX, lines of TVMScript."""
     key: Mapped[str] = mapped_column(index=True)
     state: Mapped[TaskState]
     answered_from: Mapped[AnsweredFrom | None]

@@ -131,7 +131,7 @@ class TaskView:
 
     ``trials`` counts finished ones (not the baseline), ``failed`` among them. ``baseline_secs`` and ``best_secs`` come
     from the certificate, before there is one from the ledger; ``record_id`` is the certified trial, and ``interval``
-    that of the certificate's speedup.
+    that of the certificate's speedup. ``sources`` say where the model calls it.
     """
 
     id: str
@@ -140,6 +140,7 @@ class TaskView:
     workload_hash: str
     name: str
     weight: int
+    sources: tuple[str, ...]
     state: TaskState
     key: str
     answered_from: AnsweredFrom | None

@@ -101,6 +101,7 @@ def insert_job(
             workload_hash=spec.workload.hash,
             name=spec.workload.name,
             weight=spec.weight,
+            sources=list(spec.sources),
             key=digest(spec.workload.hash, job.device_class_id, space),
             state=TaskState.QUEUED,
         )

@@ -27,6 +27,7 @@ def _view(task: Task, certificate: Certificate | None) -> TaskView:
         workload_hash=task.workload_hash,
         name=task.name,
         weight=task.weight,
+        sources=tuple(task.sources),
         state=task.state,
         key=task.key,
         answered_from=task.answered_from,

@@ -10,6 +10,7 @@ from db.inputs import NewJob, space_hash
 from db.results.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
+from loopwright.codegen.source_text import shortened
 from service.context import Context
 from service.fleet.offers import resolve, resolve_all
 from service.gates import reference
@@ -146,6 +147,7 @@ def _preview(task: TaskSpec, known: KnownBest | None, answered: bool) -> schemas
         name=workload.name,
         workload_hash=workload.hash,
         op=workload.operation.op,
+        source=shortened(task.sources) or None,
         args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in workload.args],
         weight=task.weight,
         math=workload.math,

@@ -20,6 +20,7 @@ from db.views import (
 )
 from loopwright import schemas
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
+from loopwright.codegen.source_text import shortened
 from service.records.wire import interval, library
 from service.units import micros
 from tuner.budget import Budget
@@ -96,6 +97,8 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
     return schemas.Task(
         workload_hash=view.workload_hash,
         name=view.name,
+        source=shortened(view.sources) or None,
+        sources=list(view.sources),
         weight=view.weight,
         state=view.state,
         trials=view.trials,

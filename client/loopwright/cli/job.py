@@ -37,6 +37,7 @@ from loopwright.client import Client
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import SubmitOptions
+from loopwright.results.tables import called
 from loopwright.results.units import plural
 
 app = typer.Typer(help="Submit programs for tuning and follow them.", no_args_is_help=True)
@@ -228,7 +229,7 @@ def events(
     """Print the events of a job, as they happen, until it is finished; with --json, one object per line."""
     with connect(context) as client:
         job = named_job(client, job_id)
-        names = {task.workload_hash: task.name for task in job.tasks}
+        names = {task.workload_hash: called(task) for task in job.tasks}
         for event in job.events(after):
             if as_json:
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)

@@ -16,7 +16,7 @@ from loopwright.jobs.job import JobEvent
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.targets import short_names
 from loopwright.results.comparison import Comparison
-from loopwright.results.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, in_one_line, of_model
+from loopwright.results.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, called, in_one_line, of_model
 from loopwright.results.tuning_logs import LoggedTask
 from loopwright.results.units import interval_words, latency, plural, ratio
 from loopwright.shapes.plan import Portfolio
@@ -75,9 +75,9 @@ def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
     for task in job.tasks:
         if task.failures:
             failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
-            print_line(f"{task.name}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
+            print_line(f"{called(task)}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
         if task.library is not None and task.best_us is not None and task.best_us > _ALIKE * task.library.us:
-            print_line(f"{task.name}: {library_words(task.library, task.best_us)}")
+            print_line(f"{called(task)}: {library_words(task.library, task.best_us)}")
 
 
 def show_comparison(comparison: Comparison) -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
-from loopwright.results.tables import TARGETS, TASKS
+from loopwright.results.tables import TARGETS, TASKS, called
 from loopwright.results.units import latency, plural, ratio
 
 
@@ -96,7 +96,7 @@ class ProgressView:
         table.add_column(no_wrap=True, justify="right")
         table.add_column(no_wrap=True)
         for task in self._tasks:
-            table.add_row(Text(task.name), plural(task.trials, "trial"), _gain(task))
+            table.add_row(Text(called(task)), plural(task.trials, "trial"), _gain(task))
         return Group(self._bar, table)
 
 

@@ -129,7 +129,7 @@ def to_pandas(items: Sequence[BaseModel]) -> Any:
 def _task(task: schemas.Task) -> Row:
     found_by = {"database": "database", "joined": "another job"}
     return (
-        task.name,
+        task.name if task.source is None else f"{task.source}\n{task.name}",
         str(task.weight),
         "-" if task.model_share is None else f"{task.model_share:.1%}",
         latency(task.baseline_us),
@@ -138,6 +138,11 @@ def _task(task: schemas.Task) -> Row:
         "certified" if task.certified else task.state,
         found_by.get(task.answered_from or "search", plural(task.trials, "trial")),
     )
+
+
+def called(task: schemas.Task) -> str:
+    """Return what people call a task: where the model calls the function, or else the name of the function."""
+    return task.source or task.name
 
 
 def _target(named: tuple[str, schemas.Job]) -> Row:

@@ -118,6 +118,11 @@ class Task(Wire):
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
     """Name of the function."""
+    source: str | None = None
+    """Where the model calls it, in short: a module of PyTorch, a node of ONNX, a line of TVMScript, such as
+    ``layers.{0..11}.fc1``; None if the module does not tell."""
+    sources: list[str] = Field(default_factory=list)
+    """All of these places."""
     weight: int
     """How often the model calls it."""
     state: TaskState
@@ -348,6 +353,8 @@ class PreviewTask(Wire):
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     op: str
     """What the function computes, from the structure of its blocks: ``matmul``, ``conv2d``, ``softmax`` …"""
+    source: str | None = None
+    """Where the model calls it, as `Task.source`."""
     args: list[Tensor]
     """Buffer arguments of the function, in their order."""
     weight: int

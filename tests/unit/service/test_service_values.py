@@ -116,6 +116,7 @@ TASK = TaskView(
     workload_hash="w",
     name="mm",
     weight=1,
+    sources=("layers.0.fc", "layers.1.fc"),
     state=TaskState.RUNNING,
     key="k",
     answered_from=None,
@@ -133,6 +134,13 @@ TASK = TaskView(
     interval=None,
 )
 LATER = NOW + timedelta(seconds=10)
+
+
+def test_a_task_says_where_the_model_calls_it_in_short_and_in_full() -> None:
+    shown = wire.task(TASK, None, None)
+    assert (shown.source, shown.sources) == ("layers.{0,1}.fc", ["layers.0.fc", "layers.1.fc"])
+    nowhere = wire.task(replace(TASK, sources=()), None, None)
+    assert (nowhere.source, nowhere.sources) == (None, [])
 
 
 def test_time_left_goes_by_the_pace_until_now() -> None:

@@ -5,17 +5,29 @@ import { Breakable } from "./breakable";
 interface WorkloadNameProps {
   name: string;
   hash: string;
-  /** Address of the name's link. */
-  to: string;
+  /** Where the model calls it, if it is known: the name that people give it. */
+  source?: string | null | undefined;
+  /** Address of the name's link; without one, the name is text. */
+  to?: string | undefined;
 }
 
-/** A workload's name, with the beginning of its digest. */
-export function WorkloadName({ name, hash, to }: WorkloadNameProps) {
+/** A workload's source, if it is known, its name and the beginning of its digest. */
+export function WorkloadName({ name, hash, source, to }: WorkloadNameProps) {
+  const title = source ?? name;
   return (
     <>
-      <Link to={to} className="link" title={name} aria-label={name} style={{ overflowWrap: "anywhere" }}>
-        <Breakable name={name} />
-      </Link>
+      {to === undefined ? (
+        <Breakable name={title} />
+      ) : (
+        <Link to={to} className="link" title={title} aria-label={title} style={{ overflowWrap: "anywhere" }}>
+          <Breakable name={title} />
+        </Link>
+      )}
+      {source && (
+        <Text fz="xs" c="var(--muted)" style={{ overflowWrap: "anywhere" }}>
+          <Breakable name={name} />
+        </Text>
+      )}
       <Text ff="monospace" fz="xs" c="var(--muted)" title={hash}>
         {hash.slice(0, 12)}
       </Text>

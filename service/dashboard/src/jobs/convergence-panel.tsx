@@ -6,7 +6,7 @@ import { Panel } from "../components/panel";
 import { useQueryState } from "../components/use-query-state";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { convergence } from "./convergence";
-import { costliestTask } from "./summary";
+import { costliestTask, taskName } from "./summary";
 
 const HEIGHT = 320;
 
@@ -31,8 +31,8 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
 
   const summary =
     curve.measured.length === 0
-      ? `No trial of ${task.name} has been measured.`
-      : `${task.name}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup, task.interval)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
+      ? `No trial of ${taskName(task)} has been measured.`
+      : `${taskName(task)}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup, task.interval)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
 
   return (
     <Panel
@@ -43,7 +43,7 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
           size="xs"
           value={task.workload_hash}
           onChange={(event) => change({ task: event.currentTarget.value })}
-          data={job.tasks.map(({ workload_hash, name }) => ({ value: workload_hash, label: name }))}
+          data={job.tasks.map((each) => ({ value: each.workload_hash, label: taskName(each) }))}
         />
       }
     >

@@ -33,5 +33,10 @@ export function failuresInWords(failures: Record<string, number>): string {
 export function trialName({ tasks }: Pick<Job, "tasks">, { number, workload_hash }: Trial): string {
   if (tasks.length < 2) return `#${number}`;
   const task = tasks.find((each) => each.workload_hash === workload_hash);
-  return `${task?.name ?? workload_hash.slice(0, 12)} #${number}`;
+  return `${task ? taskName(task) : workload_hash.slice(0, 12)} #${number}`;
+}
+
+/** What people call a task: where the model calls the function, if it is known. */
+export function taskName({ source, name }: Pick<Task, "source" | "name">): string {
+  return source ?? name;
 }

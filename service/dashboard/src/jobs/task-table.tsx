@@ -23,7 +23,12 @@ const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
 function TaskName({ task }: { task: Task }) {
   return (
     <>
-      <WorkloadName name={task.name} hash={task.workload_hash} to={workloadPath(task.workload_hash)} />
+      <WorkloadName
+        name={task.name}
+        source={task.source}
+        hash={task.workload_hash}
+        to={workloadPath(task.workload_hash)}
+      />
       {task.error && (
         <Text fz="xs" c="var(--bad-text)">
           {task.error}

@@ -14,17 +14,14 @@ const columns: Columns<PreviewTask> = [
   {
     id: "name",
     header: "Task",
-    cell: ({ row: { original: task } }) =>
-      task.best ? (
-        <WorkloadName name={task.name} hash={task.workload_hash} to={workloadPath(task.workload_hash)} />
-      ) : (
-        <>
-          {task.name}
-          <Text ff="monospace" fz="xs" c="var(--muted)" title={task.workload_hash}>
-            {task.workload_hash.slice(0, 12)}
-          </Text>
-        </>
-      ),
+    cell: ({ row: { original: task } }) => (
+      <WorkloadName
+        name={task.name}
+        source={task.source}
+        hash={task.workload_hash}
+        to={task.best ? workloadPath(task.workload_hash) : undefined}
+      />
+    ),
   },
   {
     id: "op",
