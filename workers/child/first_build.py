@@ -6,6 +6,6 @@ The first build in a process takes 25 ms longer than the next ones, and every fo
 import tvm
 from tvm.target import Target
 
-from workers.device.kernels import cpu_copy
+from loopwright.codegen.machine.kernels import cpu_copy
 
 tvm.compile(tvm.IRModule({"main": cpu_copy(1024, 16)}), target=Target("llvm")).mod.inspect_source("asm")

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Iterator
-from typing import Any
 
 import tvm
 from tvm.target import Target, codegen
 
 from loopwright.codegen.host import cpu
-from loopwright.codegen.host.threads import usable_cores
+from loopwright.codegen.machine.this_cpu import this_cpu
 from loopwright.codegen.target import canonical_target, instructions, most_shared_bytes, target_from, triple
 from loopwright.codegen.versions import TVM_VERSION
 from tuner.inspection.answers import TargetMatch
 from tuner.types import DeviceClass
-from workers.device import vector_width
 from workers.messages import DetectedDevice
 
 # Attributes that describe the machine rather than the code for it.
@@ -41,20 +38,12 @@ def runtime_version() -> str:
 
 def _cpu() -> DetectedDevice:
     vendor, flags = cpu.flags()
-    cores = usable_cores()
-    target: dict[str, Any] = {"kind": "llvm", "num-cores": cores}
-    if platform.machine() in ("x86_64", "AMD64"):
-        target["mcpu"] = cpu.x86_generation(vendor, flags)
-        if "avx512f" in flags:
-            target["mattr"] = vector_width.attributes(target["mcpu"], vector_width.relative_speed(target["mcpu"]))
-    else:
-        target["mtriple"] = codegen.llvm_get_system_triple()
-        target["mcpu"] = codegen.llvm_get_system_cpu()
-    features = sorted(flags)
+    target, features = this_cpu(), sorted(flags)
+    cores = int(target.attrs["num-cores"])
     digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
     device_class = DeviceClass(
-        target_json=canonical_target(Target(target)),
-        model=f"{vendor} {target['mcpu']} {digest}",
+        target_json=canonical_target(target),
+        model=f"{vendor} {target.attrs['mcpu']} {digest}",
         features=tuple(features),
         cores=cores,
         threads=cores,

@@ -16,9 +16,9 @@ import tvm
 from tvm.target import codegen
 
 from loopwright.codegen.host import lock as host_lock
+from loopwright.codegen.machine import kernels
 from loopwright.codegen.target import target_from
 from workers.clock import Clock
-from workers.device import kernels
 from workers.device.arguments import tvm_device
 from workers.device.build import FUNCTION, artifact, load
 from workers.entry import entry

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tvm
 
+from loopwright.codegen.machine import kernels
 from loopwright.codegen.target import target_from
 from tests.support import workloads as programs
 from workers.clock import Clock
-from workers.device import cuda, kernels, reference
+from workers.device import cuda, reference
 from workers.device.build import FUNCTION, load
 from workers.messages import Device, DeviceSpeed, ReferenceKernels, ReferenceRequest
 

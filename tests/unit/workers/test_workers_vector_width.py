@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from loopwright.codegen.machine import vector_width
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.target import target_from
-from workers.device import vector_width
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import tvm
 from tvm.target import Target, codegen
 
+from loopwright.codegen.machine import kernels
 from loopwright.codegen.program.build import compile_module
-from workers.device import kernels
-from workers.device.build import FUNCTION
 
+_FUNCTION = "main"
 PREFERS_256_BIT = "prefer-256-bit"
 """LLVM's feature of processors for which it makes vectors of 256 bits."""
 
@@ -47,9 +47,9 @@ def _speed(mcpu: str, bits: int) -> float:
     The lock of the host is not asked for: it may be held for long, and the best of many short samples needs no rest.
     """
     width = bits // 32
-    chains = kernels.cpu_chains(1, _ROUNDS, width).with_attr("global_symbol", FUNCTION)
+    chains = kernels.cpu_chains(1, _ROUNDS, width).with_attr("global_symbol", _FUNCTION)
     target = Target({"kind": "llvm", "mcpu": mcpu, "mattr": [f"-{PREFERS_256_BIT}"], "num-cores": 1})
-    module = compile_module(tvm.IRModule({FUNCTION: chains}), target, argument_checks=False)
+    module = compile_module(tvm.IRModule({_FUNCTION: chains}), target, argument_checks=False)
     arguments = [tvm.runtime.empty((1, kernels.CHAINS * width), "float32") for _ in range(2)]
-    timer = module.time_evaluator(FUNCTION, tvm.runtime.cpu(0), number=1, repeat=_SAMPLES)
+    timer = module.time_evaluator(_FUNCTION, tvm.runtime.cpu(0), number=1, repeat=_SAMPLES)
     return 2.0 * kernels.CHAINS * width * _ROUNDS / float(min(timer(*arguments).results))

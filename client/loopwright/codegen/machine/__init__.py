@@ -1,0 +1,1 @@
+"""What this machine's processor is, and what it can do. Needs TVM."""
