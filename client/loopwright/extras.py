@@ -17,7 +17,8 @@ def require_tvm() -> Any:
     """Return the tvm package. Called before the first import of a module of `loopwright.codegen` that needs it.
 
     It sets the environment variables of TVM's runtime that are not set
-    (`loopwright.codegen.host.threads.set_defaults`).
+    (`loopwright.codegen.host.threads.set_defaults`), and installs the threads that run parallel loops
+    (`loopwright.codegen.host.pool`).
 
     Raises:
         TvmUnavailable: it is not installed, or not in the versions that the service speaks.
@@ -26,7 +27,9 @@ def require_tvm() -> Any:
         check_versions()
         if warning := threads.set_defaults():
             logger.warning("%s", warning)
-        return importlib.import_module("tvm")
+        tvm = importlib.import_module("tvm")
+        importlib.import_module("loopwright.codegen.host.pool").install()
+        return tvm
     except (ImportError, UnsupportedVersion) as error:
         raise TvmUnavailable(
             f"this call needs TVM; install it with: pip install 'loopwright[tvm]' ({error})"

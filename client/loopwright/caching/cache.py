@@ -88,11 +88,12 @@ def compiled(
     recorded = _Recorded(ask)
     built = build(source, recorded)
 
-    from loopwright.packaging.exporting import export_library
+    from loopwright.packaging.exporting import export_library, write_threads
 
     def fill(folder: Path) -> Stored:
         export_library(built.executable, folder / "model.so")
         _copy_runtime(folder / "lib")
+        write_threads(folder / "lib")
         return _stored(built, recorded)
 
     entry.write(fill)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from loopwright.codegen.host import pool
 from loopwright.codegen.program import linking
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
@@ -42,3 +44,9 @@ def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto
 
     with quiet():
         built.export_library(os.fspath(path), fcompile=link)
+
+
+def write_threads(folder: Path) -> None:
+    """Write the threads that run parallel loops as a library to a folder, if this machine has them."""
+    if pool.is_available():
+        pool.module().export_library(str(folder / pool.LIBRARY))

@@ -44,6 +44,8 @@ class _WithoutTorch:
 with _WithoutTorch():
     import tvm_ffi
 
+THREADS = "loopwright.install_threads"
+"""The function of this name is registered where parallel loops run on Loopwright's threads instead of TVM's."""
 CPU, POOLED = 1, 2
 """TVM's numbers of a device and of an allocator."""
 ALIGNMENT = 64
@@ -101,6 +103,11 @@ def load_runtime(folder: Path, threads: int) -> None:
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     if "tvm" not in sys.modules and tvm_ffi.get_global_func("runtime.NumThreads", allow_missing=True) is None:
         ctypes.CDLL(str(folder / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
+    own = folder / "lib" / "libloopwright_threads.so"
+    if own.exists() and tvm_ffi.get_global_func(THREADS, allow_missing=True) is None:
+        install = tvm_ffi.load_module(str(own))["install"]
+        install()
+        tvm_ffi.register_global_func(THREADS, install)
 
 
 _ALONE = threading.Lock()

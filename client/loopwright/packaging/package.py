@@ -30,7 +30,7 @@ from loopwright.codegen.weights.prepacking import split
 from loopwright.comparing.files import Files
 from loopwright.errors import UnsupportedModel
 from loopwright.packaging import load
-from loopwright.packaging.exporting import export_library
+from loopwright.packaging.exporting import export_library, write_threads
 from loopwright.packaging.inputs import fixed_inputs
 from loopwright.packaging.manifest import (
     NAME,
@@ -79,6 +79,7 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
     shutil.copy(load.__file__, folder / "load.py")
     (folder / "load.cc").write_text(_cpp(inputs, count), encoding="utf-8")
     licences = tuple(_libraries(folder))
+    write_threads(folder / "lib")
     manifest = Manifest(
         name=name,
         created_at=datetime.now(UTC),

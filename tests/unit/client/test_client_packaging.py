@@ -112,6 +112,7 @@ def test_the_manifest_says_what_is_in_it(package: Path) -> None:
     assert {"model.so", "checks.so", "example.npz", "load.py", "load.cc", "lib/libtvm_runtime.so"} <= set(
         manifest.files
     )
+    assert "lib/libloopwright_threads.so" in manifest.files
     assert manifest.weights.count >= 2
     assert manifest.weights.bytes >= 4 * (10 * 16 + 16 * 4 + 4)
     for licence in manifest.licences:
@@ -128,6 +129,8 @@ def test_it_runs_with_the_runtime_alone(package: Path) -> None:
         "model = load()\n"
         "y, best = model(np.arange(6).reshape(2, 3), np.linspace(-1, 1, 96, dtype='float32').reshape(2, 3, 16))\n"
         "assert not {'tvm', 'loopwright'} & set(sys.modules), 'more than the runtime'\n"
+        "import tvm_ffi\n"
+        "assert tvm_ffi.get_global_func('loopwright.install_threads', allow_missing=True), 'threads of TVM'\n"
         "print(os.environ['TVM_NUM_THREADS'], os.environ['TVM_BIND_THREADS'], type(y).__name__, y.ravel().tolist())\n",
     )
     assert done.returncode == 0, done.stderr
