@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import tempfile
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -67,7 +66,9 @@ def module(architecture: str | None = None) -> Any:
     """Return the pool as a ``tvm.runtime.Module``, for this machine's architecture or for the given one."""
     from_file = tvm_ffi.get_global_func("ffi.Module.load_from_file.ll")
     template = Template(Path(__file__).with_name("pool.ll").read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "pool.ll")
-        Path(path).write_text(template.substitute(_ARCHITECTURES[architecture or platform.machine()]), encoding="utf-8")
-        return from_file(path, "ll")
+    code = template.substitute(_ARCHITECTURES[architecture or platform.machine()])
+    # In memory: behind walls there is no folder for temporary files before a program runs.
+    with os.fdopen(os.memfd_create("pool.ll"), "w", encoding="utf-8") as file:
+        file.write(code)
+        file.flush()
+        return from_file(f"/proc/self/fd/{file.fileno()}", "ll")
