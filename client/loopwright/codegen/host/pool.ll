@@ -20,7 +20,7 @@ target triple = "$triple"
 ; One cache line each: what a loop is; what is left of it; who sleeps; who launches.
 ;   0 i64 tasks that no thread has begun, a bit each    8 ptr body   16 ptr data   24 Env   40 i32 loops so far
 ;  64 i32 tasks that workers have not finished         68 i32 whether the launcher sleeps  72 i32 a task that failed, or 0
-; 128 i32 workers that sleep                          132 i32 whether they were woken
+; 128 i32 workers that sleep                          132 i32 the loop that woke them last
 ; 192 i32 whether a loop is running                   196 i32 threads, or 0 before the first loop
 @state = internal global ptr null
 
@@ -113,19 +113,21 @@ publish:
   %bits = and i64 %ones, -2
   store atomic i64 %bits, ptr %state release, align 8
   %loops = getelementptr i8, ptr %state, i64 40
-  atomicrmw add ptr %loops, i32 1 seq_cst
+  %loop = atomicrmw add ptr %loops, i32 1 seq_cst
   %sleepers_at = getelementptr i8, ptr %state, i64 128
   %sleepers = load atomic i32, ptr %sleepers_at seq_cst, align 4
   %asleep = icmp ne i32 %sleepers, 0
   br i1 %asleep, label %wake, label %own
 wake:
-  ; Once until they run: on a busy machine that is many loops later, and a call of the kernel takes longer than a loop.
+  ; Once in 64 loops until they run: on a busy machine that is many loops later, and a call of the kernel takes longer
+  ; than a loop. Not only once: a worker that is about to sleep may miss it.
   %woken_at = getelementptr i8, ptr %state, i64 132
   %woken = load atomic i32, ptr %woken_at monotonic, align 4
-  %again = icmp ne i32 %woken, 0
-  br i1 %again, label %own, label %do_wake
+  %since = sub i32 %loop, %woken
+  %is_recent = icmp ult i32 %since, 64
+  br i1 %is_recent, label %own, label %do_wake
 do_wake:
-  store atomic i32 1, ptr %woken_at seq_cst, align 4
+  store atomic i32 %loop, ptr %woken_at seq_cst, align 4
   call void @wake(ptr %loops)
   br label %own
 
@@ -279,11 +281,12 @@ pause:
   call void asm sideeffect "$pause", ""()
   br label %look
 doze:
-  store atomic i32 0, ptr %woken_at seq_cst, align 4
+  %long_ago = sub i32 %loops, 64
+  store atomic i32 %long_ago, ptr %woken_at seq_cst, align 4
   atomicrmw add ptr %sleepers, i32 1 seq_cst
   call void @wait(ptr %loops_at, i32 %loops) ; not if there was another loop
   atomicrmw sub ptr %sleepers, i32 1 seq_cst
-  store atomic i32 0, ptr %woken_at seq_cst, align 4
+  store atomic i32 %long_ago, ptr %woken_at seq_cst, align 4
   br label %idle
 take:
   %previous = atomicrmw and ptr %state, i64 %mask acq_rel
