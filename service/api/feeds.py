@@ -33,6 +33,8 @@ BATCH = 500
 """Events that are read at once. Not tuned."""
 RETRY_SECONDS = 1.0
 """Between two questions while the database is away. Not tuned."""
+PAGES = 4
+"""Of earlier events, of `BATCH` each, that a feed keeps for followers that begin at the same place. Not tuned."""
 KEPT = 200
 """Of a job's events, the latest that a feed keeps in memory, of some kB each. Not tuned."""
 
@@ -103,8 +105,9 @@ class Feeds:
 class Feed:
     """A job's latest events, and a task that reads new events when it is notified of them.
 
-    A follower takes lines at its own pace. A follower that lags behind the kept events reads the database again, so no
-    reader makes the feed grow.
+    A follower takes lines at its own pace. A follower that lags behind the kept events, or begins before them, reads
+    pages of earlier events, so no reader makes the feed grow. Followers at the same place share their pages: after a
+    start of the API, hundreds of streams begin at once.
     """
 
     def __init__(
@@ -126,6 +129,8 @@ class Feed:
         self._latest = 0
         """Of the events that the feed has heard of."""
         self._news = asyncio.Event()
+        self._pages: dict[int, asyncio.Task[list[Line]]] = {}
+        """By the event that they begin after."""
         self.followers = 0
         self.broken = False
         self._reader = asyncio.create_task(self._read_on())
@@ -155,11 +160,26 @@ class Feed:
             changed = self._changed
             if self._start is not None:
                 if last_id < self._start:
-                    return await self._ask(self._read, last_id)
+                    return await self._page(last_id)
                 lines = list(takewhile(lambda line: line.id > last_id, reversed(self._kept)))
                 if lines or self._finished:
                     return lines[::-1]
             await changed.wait()
+
+    async def _page(self, last_id: int) -> Sequence[Line]:
+        page = self._pages.get(last_id)
+        if page is None:
+            page = self._pages[last_id] = asyncio.create_task(self._ask(self._read, last_id))
+            page.add_done_callback(lambda read: self._keep(last_id, read))
+        # A follower that leaves takes nothing from the others.
+        return await asyncio.shield(page)
+
+    def _keep(self, last_id: int, page: asyncio.Task[list[Line]]) -> None:
+        """Keep a page that was read if it is whole: nothing can come into it."""
+        if page.cancelled() or page.exception() is not None or len(page.result()) < BATCH:
+            self._pages.pop(last_id, None)
+        while sum(each.done() for each in self._pages.values()) > PAGES:
+            del self._pages[next(start for start, each in self._pages.items() if each.done())]
 
     async def _read_on(self) -> None:
         try:

@@ -103,6 +103,41 @@ def test_many_streams_ask_the_database_as_one_does(job: RunningJob, monkeypatch:
     assert 1 <= len(of_the_feed) <= 1 + 5 * 4 + 2
 
 
+def test_streams_that_begin_at_the_same_place_share_what_was_before(
+    job: RunningJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "KEPT", 3)
+    monkeypatch.setattr(feeds, "BATCH", 4)
+    monkeypatch.setattr(feeds, "PAGES", 2)
+    read_from: list[int] = []
+    ask = job.world.db.events.after
+
+    def after(job_id: str, last_id: int = 0, limit: int = 500) -> list[EventView]:
+        read_from.append(last_id)
+        return ask(job_id, last_id, limit)
+
+    monkeypatch.setattr(job.world.db.events, "after", after)
+    job.happen(20)
+    job.finish()
+
+    async def test(found: Feeds) -> list[list[int]]:
+        async with found.follow(job.id) as feed:
+            while feed._start is None or not feed._finished:
+                await asyncio.sleep(0.01)
+            leaver = asyncio.create_task(feed.after(0))
+            streams = [asyncio.create_task(read(found, job.id)) for _ in range(50)]
+            await asyncio.sleep(0)
+            leaver.cancel()
+            read_ids = await asyncio.gather(*streams)
+            assert len(feed._pages) <= 2
+        return read_ids
+
+    ids = job.ids()
+    read_from.clear()
+    assert follow(job, test) == [ids] * 50
+    assert len(read_from) <= 2 * (len(ids) // 4 + 2), "each stream has read the history for itself"
+
+
 def test_streams_that_begin_late_or_lag_miss_nothing_and_get_nothing_twice(
     job: RunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
