@@ -12,7 +12,7 @@ from db.models import Best, Job, LeaseLossCount, Task, Trial, TrialCount, Worklo
 from db.states import LeaseLoss
 from db.upsert import insert
 from loopwright.codegen.kinds import FINISHED, TrialState
-from tuner.types import LOSSES, Failure, Measured, Outcome
+from tuner.types import LOSSES, Failure, Measured, Outcome, device_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,7 @@ def count_trial(session: Session, task: Task, trial: Trial, outcome: Outcome) ->
             if trial.number > 0:
                 task.failures = task.failures | {name: task.failures.get(name, 0) + 1}
     task.trials += trial.number > 0
+    task.device_secs += device_seconds(outcome.spans)
     key = {"device_class_id": trial.device_class_id, "tvm_version": trial.tvm_version, "outcome": name}
     more = {"trials": 1, "samples": int(learns)}
     statement = insert(session, TrialCount).values(**key, **more)

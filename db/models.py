@@ -291,6 +291,8 @@ class Job(Base):
     group_position: Mapped[int | None]
     """Of its target in the submission, from 0."""
     cancel_requested: Mapped[bool]
+    activity: Mapped[str | None]
+    """What a running job does or waits for, in words."""
     error: Mapped[str | None]
     created_at: Mapped[datetime]
     queued_at: Mapped[datetime]
@@ -360,6 +362,8 @@ class Task(Base):
     baseline_secs: Mapped[float | None]
     best_secs: Mapped[float | None]
     """The fastest median, that of the baseline included."""
+    device_secs: Mapped[float] = mapped_column(server_default="0")
+    """How long its trials were in measuring slots."""
 
     __table_args__ = (
         _state_of(TaskState),

@@ -28,8 +28,8 @@ class JobView:
     """A job without its module.
 
     ``elapsed_s`` is the time it ran under all its leases together, ``model_secs`` what one run of the model took as one
-    program, where that was timed. ``labels`` are those of the workers that may measure it. Jobs of one submission for
-    several targets have a ``group_id``.
+    program, where that was timed. ``activity`` is what it does or waits for while it runs. ``labels`` are those of the
+    workers that may measure it. Jobs of one submission for several targets have a ``group_id``.
     """
 
     id: str
@@ -45,6 +45,7 @@ class JobView:
     force: bool
     notes: tuple[str, ...]
     cancel_requested: bool
+    activity: str | None
     error: str | None
     created_at: datetime
     started_at: datetime | None
@@ -154,6 +155,7 @@ class TaskView:
     failures: dict[FailureKind, int]
     baseline_secs: float | None
     best_secs: float | None
+    device_secs: float
     library: LibraryTime | None
     interval: SpeedupInterval | None
 

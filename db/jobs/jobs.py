@@ -271,7 +271,7 @@ class Jobs:
     def _put_back(self, session: Session, job: Job) -> None:
         now = self._sessions.now()
         job.state = JobState.QUEUED
-        job.lease_owner = job.lease_token = job.lease_expires_at = None
+        job.lease_owner = job.lease_token = job.lease_expires_at = job.activity = None
         for task in _unfinished_tasks(session, job.id):
             task.state = TaskState.QUEUED
             task_event(session, task, now)
@@ -286,6 +286,15 @@ class Jobs:
                 return False
             if note not in job.notes:
                 job.notes = [*job.notes, note]
+            return True
+
+    def set_activity(self, job_id: str, lease_token: str, activity: str) -> bool:
+        """Store what a running job does or waits for, in words. Return False if the lease is lost."""
+        with self._sessions.write() as session:
+            job = own_job(session, job_id, lease_token)
+            if job is None:
+                return False
+            job.activity = activity
             return True
 
     def store_model_time(self, job_id: str, lease_token: str, seconds: float) -> bool:
@@ -347,7 +356,7 @@ class Jobs:
         job.state = state
         job.error = error
         job.finished_at = now
-        job.lease_owner = job.lease_token = job.lease_expires_at = None
+        job.lease_owner = job.lease_token = job.lease_expires_at = job.activity = None
         for task in _unfinished_tasks(session, job.id):
             task.state = TaskState.FAILED if state == JobState.FAILED else TaskState.CANCELLED
             task.error = error

@@ -34,6 +34,7 @@ def job_view(row: Job) -> JobView:
         force=row.force,
         notes=tuple(row.notes),
         cancel_requested=row.cancel_requested,
+        activity=row.activity,
         error=row.error,
         created_at=row.created_at,
         started_at=row.started_at,

@@ -39,6 +39,7 @@ from workers.ray.sharing import Sharing
 _RETRY_SECONDS = 0.5
 """Between two attempts to renew a lease while the database is away: shorter than controllers wait with claims then."""
 _JOIN_POLL_SECONDS = 0.5
+_JOINED = "waiting for another job, which searches for the same functions"
 
 log = logging.getLogger("loopwright.job_runner")
 
@@ -108,6 +109,7 @@ class JobRunner:
     def _await_turn(self, claimed: ClaimedJob) -> None:
         """Wait until it is the job's turn to begin, or until it is cancelled. Raises LeaseLost."""
         job = claimed.job
+        self._db.jobs.set_activity(job.id, claimed.lease_token, "waiting for its turn on the machines")
         self._share.trials = job.budget.max_trials
         self._share.begin(lambda: not self._db.jobs.cancel_requested(job.id, claimed.lease_token))
 
@@ -120,7 +122,7 @@ class JobRunner:
     def _run(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> RunEnd:
         job = claimed.job
         started = time.monotonic()
-        spent = Spent()
+        spent, waits = Spent(), False
         while True:
             if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
                 # Tasks that were cut short keep the certified best of what they measured.
@@ -132,11 +134,15 @@ class JobRunner:
             unanswered = [task for task in tasks.open if not self._answer(tasks, task)]
             mine = [task for task in unanswered if self._start(tasks, task)]
             if mine:
+                waits = False
                 limit = job.budget.max_seconds
                 left = None if limit is None else limit - job.elapsed_s - (time.monotonic() - started)
                 others = [task for task in tasks.tasks if task not in mine]
                 spent += self._tune(claimed, mine, others, left, crew)
             elif unanswered:
+                if not waits:
+                    self._db.jobs.set_activity(job.id, claimed.lease_token, _JOINED)
+                waits = True
                 time.sleep(_JOIN_POLL_SECONDS)
         concluding = time.monotonic()
         if not self._concluded(claimed, tasks, crew):
@@ -159,6 +165,7 @@ class JobRunner:
         meanwhile = self._unless_cancelled(claimed)
         try:
             if stored is not None and stored.result is None and tasks.succeeded:
+                self._db.jobs.set_activity(job.id, claimed.lease_token, "racing the reference")
                 gate_race.run(self._db, claimed, stored, self._search, fleet, meanwhile)
             recheck_race.run(self._db, claimed, self._search, fleet, meanwhile)
             model_time.store(self._db, claimed, tasks, fleet, meanwhile)
@@ -231,6 +238,7 @@ class JobRunner:
         self._share.trials = request.budget.max_trials - sum(task.trials for task in tasks)
         self._share.until = math.inf if time_left is None else time.monotonic() + time_left
         fleet = self._fleet(job, crew)
+        self._db.jobs.set_activity(job.id, claimed.lease_token, "searching")
         with closing(self._search(request)) as search:
             return tune(request, search, fleet, DatabaseLedger(self._db, claimed, tasks, share, others))
 

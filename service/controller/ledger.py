@@ -52,6 +52,8 @@ class DatabaseLedger:
         self._tasks = tasks
         self._budget = budget
         self._others = others
+        self._closed: int | None = None
+        """Closing races that have ended; None while the search goes on."""
 
     def history(self, task: int) -> Sequence[Trial]:
         self._db.trials.adopt(self._tasks[task].id, self._token)
@@ -95,6 +97,8 @@ class DatabaseLedger:
     def end(self, reason: StopReason) -> None:
         if reason in _WHY:
             self._note(f"the search stopped: {_WHY[reason]}")
+        self._closed = 0
+        self._close_next()
 
     def certify(self, task: int, certificate: Certificate, stopped: StopReason) -> None:
         """Store the result; a search that ended before its budget was used counts for the trials that it made."""
@@ -108,6 +112,17 @@ class DatabaseLedger:
             facts = {"seconds": waited.seconds, "cores": waited.cores}
             log.info("the race of %s waited for other processes of its host", view.name, extra=facts)
             self._note(WAITED)
+        self._count_closed()
+
+    def _count_closed(self) -> None:
+        if self._closed is not None:
+            self._closed += 1
+            self._close_next()
+
+    def _close_next(self) -> None:
+        if self._closed is not None and self._closed < len(self._tasks):
+            activity = f"closing race, {self._closed + 1} of {len(self._tasks)}"
+            self._db.jobs.set_activity(self._job.id, self._token, activity)
 
     def _note(self, note: str) -> None:
         if not self._db.jobs.add_note(self._job.id, self._token, note):
@@ -115,6 +130,7 @@ class DatabaseLedger:
 
     def fail(self, task: int, message: str) -> None:
         self._db.tasks.fail(self._tasks[task].id, self._token, message)
+        self._count_closed()
 
     def cancelled(self) -> bool:
         return self._db.jobs.cancel_requested(self._job.id, self._token)

@@ -31,6 +31,7 @@ def store(database: Database, claimed: ClaimedJob, tasks: ClaimedTasks, fleet: R
         for task in database.tasks.of_job(job.id)
         if task.record_id is not None
     }
+    database.jobs.set_activity(job.id, claimed.lease_token, "timing the whole model")
     result = fleet.time_model(ModelProgram(inputs.module_json, job.target_json, traces), meanwhile)
     reason = result.message if isinstance(result, Failure) else result.reason
     if isinstance(result, Failure) or not result.run_secs:

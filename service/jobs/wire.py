@@ -44,6 +44,8 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         started_at=view.started_at,
         finished_at=view.finished_at,
         error=view.error,
+        activity=view.activity,
+        device_s=sum(item.device_secs for item in tasks),
         notes=list(view.notes),
         suggested_trials=view.suggested_trials,
         progress=schemas.Progress(

@@ -21,7 +21,9 @@ from service.units import micros
 
 router = APIRouter(tags=["overview"], route_class=ParsedRoute)
 
-_RECENT = 10
+_RECENT = 100
+"""Bests of which the overview shows those that gain most."""
+_SHOWN = 10
 _HOUR = 3600.0
 
 
@@ -42,7 +44,7 @@ Filtered = Annotated[LeaderboardQuery, Depends(_query)]
 
 @router.get("/overview")
 def get_overview(ctx: Ctx) -> schemas.Overview:
-    """Return the figures of the overview, and the newest bests."""
+    """Return the figures of the overview, and those of the newest bests that gain most."""
     totals = ctx.database.totals(_HOUR)
     workers = ctx.database.workers.count(LIVE_SECONDS)
     newest = ctx.database.leaderboard.newest(_RECENT)
@@ -59,7 +61,7 @@ def get_overview(ctx: Ctx) -> schemas.Overview:
         trials_last_hour=totals.trials_since,
         time_saved_us=micros(totals.saved_secs),
         search_saved_s=totals.search_saved_secs,
-        recent_bests=[_row(row) for row in newest],
+        recent_bests=[_row(row) for row in sorted(newest, key=_gain, reverse=True)[:_SHOWN]],
     )
 
 
@@ -96,6 +98,11 @@ def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
         media_type="text/csv",
         headers={"Content-Disposition": 'attachment; filename="loopwright-bests.csv"'},
     )
+
+
+def _gain(row: LeaderboardRow) -> float:
+    """Return what a call of the best saves, in seconds."""
+    return row.baseline_median - row.best_median
 
 
 def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:

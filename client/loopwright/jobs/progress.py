@@ -109,7 +109,7 @@ def _html(titles: Sequence[str], jobs: Sequence[schemas.Job]) -> str:
 
 
 def _note(job: schemas.Job) -> str:
-    return f"{job.state}{_failed(job)}"
+    return f"{job.activity or job.state}{_failed(job)}"
 
 
 def _failed(job: schemas.Job) -> str:

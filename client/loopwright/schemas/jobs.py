@@ -224,6 +224,10 @@ class Job(Wire):
     """When it ended; None until then."""
     error: str | None
     """Why it failed, or succeeded only ``partly``; else None."""
+    activity: str | None = None
+    """What a running job does or waits for, in words, such as ``closing race, 3 of 15``; None if it is not running."""
+    device_s: float = 0.0
+    """Seconds that its trials were in measuring slots; closing races are not counted."""
     notes: list[str]
     """Notes for the user, such as functions that are not tuned, and the limit that ended the search."""
     suggested_trials: int = 0

@@ -97,6 +97,7 @@ JOB = JobView(
     force=False,
     notes=(),
     cancel_requested=False,
+    activity="closing race, 3 of 15",
     error=None,
     created_at=NOW,
     started_at=NOW,
@@ -130,6 +131,7 @@ TASK = TaskView(
     failures={},
     baseline_secs=1.0,
     best_secs=0.5,
+    device_secs=2.25,
     library=LibraryTime("NumPy", (0.75, 0.25, 0.5)),
     interval=None,
 )
@@ -141,6 +143,11 @@ def test_a_task_says_where_the_model_calls_it_in_short_and_in_full() -> None:
     assert (shown.source, shown.sources) == ("layers.{0,1}.fc", ["layers.0.fc", "layers.1.fc"])
     nowhere = wire.task(replace(TASK, sources=()), None, None)
     assert (nowhere.source, nowhere.sources) == (None, [])
+
+
+def test_a_job_says_what_it_does_and_how_long_it_measured() -> None:
+    shown = wire.job(JOB, [TASK, replace(TASK, device_secs=0.5)])
+    assert (shown.activity, shown.device_s) == ("closing race, 3 of 15", 2.75)
 
 
 def test_time_left_goes_by_the_pace_until_now() -> None:

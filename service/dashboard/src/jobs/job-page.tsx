@@ -22,12 +22,14 @@ import { JobActions } from "./job-actions";
 import classes from "./job-page.module.css";
 import { JobProgress } from "./job-progress";
 import { ModelPanel } from "./model-panel";
+import { ModelTreePanel } from "./model-tree-panel";
 import { jobQuery, trialsQuery } from "./queries";
 import { RecheckPanel } from "./recheck-panel";
 import { budgetInWords } from "./summary";
 import { TargetPanel } from "./target-panel";
 import { TaskTable } from "./task-table";
 import { useJobEvents } from "./use-job-events";
+import { Verdict } from "./verdict-lines";
 
 // The event stream says at once what changed; asking now and then finds out when the stream died unnoticed.
 const REFRESH_MS = 10_000;
@@ -76,6 +78,7 @@ function JobView({ id }: { id: string }) {
             <ModelPanel job={job} />
             <GatePanel id={job.id} />
             {listed.error && <ErrorNotice error={listed.error} onRetry={() => listed.refetch()} />}
+            <ModelTreePanel job={job} />
             <ConvergencePanel job={job} trials={trials} />
             {job.tasks.length > 0 ? (
               <Panel title="Tasks">
@@ -96,6 +99,7 @@ function Summary({ job }: { job: Job }) {
   return (
     <Paper withBorder p="md" bg="var(--surface)">
       <Stack gap="md">
+        <Verdict job={job} />
         <JobProgress progress={job.progress} active={job.state === "running"} />
         <JobFacts job={job} />
         {job.notes.length > 0 && (

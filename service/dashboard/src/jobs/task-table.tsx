@@ -10,6 +10,7 @@ import { WorkloadName, workloadPath } from "../components/workload-name";
 import { formatCount, formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
 import { foldTasks, shareOf } from "./folding";
 import { failuresInWords } from "./summary";
+import { libraryGain, libraryIsFaster } from "./verdict";
 
 const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
   search: { word: "search", hint: "Found by this job's own trials." },
@@ -40,11 +41,21 @@ function TaskName({ task }: { task: Task }) {
 
 function BestLatency({ task }: { task: Task }) {
   const latency = formatLatency(task.best_us);
-  if (task.record_id === null) return latency;
   return (
-    <Link to={`/records/${task.record_id}`} className="link">
-      {latency}
-    </Link>
+    <>
+      {task.record_id === null ? (
+        latency
+      ) : (
+        <Link to={`/records/${task.record_id}`} className="link">
+          {latency}
+        </Link>
+      )}
+      {libraryIsFaster(task) && (
+        <Text fz="xs" c="var(--bad-text)">
+          {`${task.library?.name} is ${formatSpeedup(libraryGain(task))} faster`}
+        </Text>
+      )}
+    </>
   );
 }
 

@@ -58,7 +58,7 @@ function Everything({ overview }: { overview: Overview }) {
         </Grid.Col>
       </Grid>
       <Panel
-        title="Recent bests"
+        title="Recent bests, by time gained"
         aside={
           <Link to="/bests" className="link">
             All best schedules

@@ -7,7 +7,7 @@ const MOST = 6;
 const SHOWN = new Set(["name", "op", "device", "baseline", "best", "speedup", "peak", "created"]);
 const shown = columns.filter(({ id }) => id !== undefined && SHOWN.has(id));
 
-/** The newest certified bests. */
+/** Of the newest certified bests those that gain most. */
 export function RecentBests({ rows }: { rows: LeaderboardRow[] }) {
   if (rows.length === 0) return <Empty>No schedule has been certified yet.</Empty>;
   return (
