@@ -15,6 +15,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.quality import quantised
 from benchmarks.quality.cases import CASES
 from benchmarks.quality.cases.case import Case, Precision
 from benchmarks.quality.cases.layers import BlockProduct, QuantisedConvolution
@@ -43,6 +44,10 @@ def export(case: Case, folder: Path) -> None:
         np.save(shared.folder / "reference.npy", (inputs[0].long() @ weight.long()).numpy())
         _integer_products(shared, weight.numpy(), inputs[0].shape[0])
         return
+    if case.precision in (Precision.QDQ_MODEL, Precision.DYNAMIC):
+        _export(module, inputs, shared.onnx)
+        quantised.write(shared, case)
+        return
     with torch.no_grad():
         expected = case.module().double()(*(tensor.double() for tensor in inputs))
     np.save(shared.folder / "reference.npy", expected.numpy())
@@ -52,9 +57,13 @@ def export(case: Case, folder: Path) -> None:
     if isinstance(module, QuantisedConvolution):
         _quantised_convolution(shared, module, tuple(inputs[0].shape))
         return
+    _export(module, inputs, shared.onnx)
+
+
+def _export(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(module, inputs, str(shared.onnx), dynamo=True, external_data=False, verbose=False)
+        torch.onnx.export(module, inputs, str(path), dynamo=True, external_data=False, verbose=False)
 
 
 def _integer_products(shared: Shared, weight: Any, rows: int) -> None:

@@ -10,6 +10,17 @@ from benchmarks.requirement import Requirement
 from loopwright.comparing.ratios import Ratio, geometric_mean
 
 _FUSABLE = ("softmax", "gelu", "layer norm", "attention")
+_FEW_BITS = (
+    ("int8 products", "int8 product", 1.1, 1.5),
+    ("int8 convolutions", "int8 convolution", 1.1, 1.4),
+    ("int4 weights, rows in int8", "int4 weights, int8 rows", 1.1, 1.3),
+    ("int4 weights, rows in float32", "int4 weights", 1.1, 1.3),
+    ("weights of 8 and 16 bits, one row", "one row", 1.5, 1.9),
+    ("attention of one query", "decode attention", 1.5, 2.0),
+)
+"""What, the family of its cases, and the ratios that are required and aimed at. Results that are too far off, as those
+of saturating products may be, are no rival's."""
+_QUANTISED_MODELS = ("int8 throughout", "int8 products")
 
 
 def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
@@ -20,7 +31,13 @@ def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
     fusable = [outcome for outcome in operators if outcome.family in _FUSABLE]
     yield _mean("softmax, gelu, layer norm and attention, geometric mean", 1.0, 1.5, _ratios(fusable))
     models = [outcome for outcome in found if outcome.kind == "model"]
-    yield _mean("models end to end, geometric mean", 1.0, 1.3, _ratios(models))
+    whole = [outcome for outcome in models if outcome.precision not in _QUANTISED_MODELS]
+    yield _mean("models end to end, geometric mean", 1.0, 1.3, _ratios(whole))
+    for what, family, must, aim in _FEW_BITS:
+        cases = [outcome for outcome in found if outcome.family == family]
+        yield _mean(f"{what}, geometric mean", must, aim, _ratios(cases))
+    quantised = [outcome for outcome in models if outcome.precision in _QUANTISED_MODELS]
+    yield _mean("quantised models end to end, geometric mean", 1.0, 1.3, _ratios(quantised))
     yield _low("bf16 products with AMX, geometric mean", found, "bf16", ("amx_bf16",))
     yield _low("int8 products with AMX or VNNI, geometric mean", found, "int8", ("amx_int8", "avx512_vnni", "avx_vnni"))
     stock = [outcome.against_stock for outcome in found if outcome.against_stock is not None]

@@ -142,6 +142,17 @@ _MODELS = (
     Case("mlp", "MLP, batch of 32", models.mlp, ((32, 784),), Kind.MODEL),
     Case("unet", "U-Net of two levels", models.UNet, ((1, 3, 128, 128),), Kind.MODEL),
 )
+_QUANTISED_MODELS = (
+    Case(
+        "mobilenet-v2-qdq", "MobileNetV2, half its blocks, QDQ", models.mobilenet_v2, _IMAGE, Kind.MODEL,
+        Precision.QDQ_MODEL,
+    ),
+    Case("bert-64-qdq", "BERT-base, 2 layers, QDQ", models.bert, ((1, 64, 768),), Kind.MODEL, Precision.QDQ_MODEL),
+    Case(
+        "bert-64-dynamic", "BERT-base, 2 layers, dynamic int8", models.bert, ((1, 64, 768),), Kind.MODEL,
+        Precision.DYNAMIC,
+    ),
+)  # fmt: skip
 
-CASES = {case.name: case for case in (*_OPERATORS, *_LOW_PRECISION, *_MODELS)}
+CASES = {case.name: case for case in (*_OPERATORS, *_LOW_PRECISION, *_MODELS, *_QUANTISED_MODELS)}
 """Every case by its name."""

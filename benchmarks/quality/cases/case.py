@@ -27,6 +27,10 @@ class Precision(StrEnum):
     INT8 = "int8"
     QDQ = "int8 between f32"
     """Inputs are rounded to uint8, and outputs, too; weights are int8."""
+    QDQ_MODEL = "int8 throughout"
+    """Tensors are rounded to uint8 by ranges that were calibrated; weights are int8."""
+    DYNAMIC = "int8 products"
+    """What products take is rounded to uint8 by its own range; weights are int8."""
     INT4 = "int4 weights"
     INT4_INT8 = "int4 weights, int8 rows"
     """Rows are rounded to int8, with a scale for each block."""
@@ -38,11 +42,14 @@ TOLERANCE = {
     Precision.BF16: 3e-2,
     Precision.INT8: 0.0,
     Precision.QDQ: 1.5e-2,
+    Precision.QDQ_MODEL: 6e-2,
+    Precision.DYNAMIC: 4e-2,
     Precision.INT4: 1e-3,
     Precision.INT4_INT8: 3e-2,
 }
 """Largest difference from the reference over the reference's largest magnitude. The sums of an engine differ in order;
-f16 and bf16 have 11 and 8 bits of precision, and outputs are rounded to them; a step of uint8 is 1 / 255."""
+f16 and bf16 have 11 and 8 bits of precision, and outputs are rounded to them; a step of uint8 is 1 / 255, and in
+a model some elements of each tensor are one step off."""
 DTYPES = {Precision.F16: torch.float16, Precision.BF16: torch.bfloat16}
 """Of weights and inputs, if it is not float32."""
 

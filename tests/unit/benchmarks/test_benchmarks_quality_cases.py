@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 import torch
 from _pytest.mark import ParameterSet
+from onnx import TensorProto
 
 from benchmarks.quality.cases import CASES
-from benchmarks.quality.cases.case import Case, Kind
+from benchmarks.quality.cases.case import Case, Kind, Precision
+from benchmarks.quality.export import export
 from benchmarks.quality.shared import Shared, of
 from loopwright import frontends
-from loopwright.comparing.case import as_arrays
+from loopwright.comparing.case import NoForm, as_arrays
 from loopwright.comparing.child import choose, prepare
 from loopwright.comparing.engines import PYTORCH
 from loopwright.model import Model
@@ -30,6 +35,9 @@ FEW_BITS = {
     "int4 weights": 2,
     "one row": 3,
     "decode attention": 4,
+    "MobileNetV2, half its blocks, QDQ": 1,
+    "BERT-base, 2 layers, QDQ": 1,
+    "BERT-base, 2 layers, dynamic int8": 1,
 }
 
 
@@ -101,3 +109,25 @@ def test_an_integer_product_is_submitted_with_its_weight_as_a_constant(tmp_path:
     model, _ = written(CASES["int8-512"], tmp_path).program()
     detached = frontends.to_program(model)
     assert [tuple(weight.shape) for weight in detached.weights.values()] == [(512, 512)]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("precision", [Precision.QDQ_MODEL, Precision.DYNAMIC])
+def test_a_quantised_model_has_two_forms_that_compute_the_same(precision: Precision, tmp_path: Path) -> None:
+    case = replace(CASES["mlp"], precision=precision)
+    export(case, tmp_path)
+    shared = of(case, tmp_path)
+    results, stored = [], []
+    for path in shared.graphs.values():
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        results.append(session.run(None, {session.get_inputs()[0].name: shared.inputs[0]})[0])
+        stored.append({each.data_type for each in onnx.load(path).graph.initializer if len(each.dims) == 2})
+    assert [TensorProto.UINT8 in each for each in stored] == [False, True]
+    with torch.no_grad():
+        numbers = case.module()(*case.inputs()).numpy()
+    limit = case.tolerance * np.abs(numbers).max()
+    for result in (results[-1], *shared.expected):
+        np.testing.assert_allclose(result, numbers, rtol=0, atol=limit)
+        assert np.abs(result - numbers).max() > 0
+    with pytest.raises(NoForm, match="quantised"):
+        shared.torch_module()
