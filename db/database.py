@@ -30,6 +30,7 @@ from db.jobs.tasks import Tasks
 from db.leases import lease_seconds
 from db.results.certificates import Certificates
 from db.results.comparisons import Comparisons
+from db.results.imports import Imports
 from db.results.insight import Insight
 from db.results.leaderboard import Leaderboard
 from db.results.lookup import Lookup
@@ -73,6 +74,7 @@ class Database:
         self.trials = Trials(self._sessions)
         self.rechecks = Rechecks(self._sessions)
         self.records = Records(self._sessions)
+        self.imports = Imports(self._sessions)
         self.certificates = Certificates(self._sessions)
         self.signing_keys = SigningKeys(self._sessions)
         self.leaderboard = Leaderboard(self._sessions)

@@ -30,7 +30,8 @@ class Settings(BaseSettings):
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
     ``boards``: the file of boards (`workers.boards.config`); None: there are none.
-    ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes.
+    ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes, and
+    imported bests are not certified without a job of a user.
     ``max_jobs``: that a controller works on at a time; None: see `places`.
     ``max_connections``: of each API process; half of them may be of one address.
     ``database_connections``: of each API process and of each controller, at most, beside one that listens for news.

@@ -33,6 +33,7 @@ from service.controller.loops import Loop, Loops
 from service.fleet.watch import Watch
 from service.outage import Outage, await_database
 from service.process.exit_status import ExitStatus, leave
+from service.rechecks import imports
 from service.rechecks import jobs as rechecks
 from service.settings import Settings
 from service.webhooks.deliver import Deliverer
@@ -56,7 +57,7 @@ _SWEEP_SECONDS = 3600.0
 """Between two looks for entries of the audit log and deliveries of webhooks that are too old."""
 _DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
-"""Between two queries for bests that are due for a recheck."""
+"""Between two queries for bests that are due for a recheck, and for imported ones that are not certified."""
 _ANSWERS_SECONDS = 1.0
 """Between two looks for jobs that the database answers, whatever place there is."""
 _ROOM_SECONDS = 1.0
@@ -177,6 +178,7 @@ class Controller:
         if self._settings.recheck_days and time.monotonic() > self._next_recheck:
             machines = [(offer.device_class, offer.system) for offer in self._offers]
             rechecks.submit_due(self._db, machines, self._settings.recheck_days)
+            imports.submit_due(self._db, [device_class for device_class, _ in machines])
             self._next_recheck = time.monotonic() + _RECHECK_SECONDS
         if time.monotonic() > self._next_sweep:
             self._db.audit.forget(self._settings.audit_days)

@@ -19,7 +19,8 @@ from tuner.types import DeviceClass
 
 _AT_A_TIME = 20
 """Bests of one job: some seconds each."""
-_LAST = -100
+LAST = -100
+"""The priority of jobs that no user waits for."""
 
 log = logging.getLogger("loopwright.rechecks")
 
@@ -40,7 +41,7 @@ def submit_due(database: Database, machines: Iterable[tuple[DeviceClass, str]], 
             # Two controllers may be here at once.
             key = digest("recheck", datetime.now(UTC).date().isoformat(), *(each.certificate_id for each in due))
             try:
-                return submit(database, due, machine, user_name=OWNER, priority=_LAST, idempotency_key=key)
+                return submit(database, due, machine, user_name=OWNER, priority=LAST, idempotency_key=key)
             except QuotaExceeded as error:
                 log.warning("bests are not raced again: %s", error)
     return None

@@ -28,8 +28,8 @@ CEILINGS = {
     # References that are built ahead of races.
     "workers": 8_440,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
-    "db": 8_080,
-    "service": 9_100,
+    "db": 8_120,
+    "service": 9_170,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -40,7 +40,7 @@ CEILINGS = {
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
-    "tests": 54_990,
+    "tests": 55_090,
     DASHBOARD: 11_940,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

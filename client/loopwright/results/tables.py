@@ -172,7 +172,8 @@ def _best(best: schemas.Best) -> Row:
 
 
 def _record(record: schemas.Record) -> Row:
-    certified = "yes" if record.certified else "no"
+    imported = record.job_id is None and record.sandbox is None
+    certified = "yes" if record.certified else "imported" if imported else "no"
     return (record.id, record.name, latency(record.median_us), certified, record.device_class)
 
 

@@ -10,9 +10,13 @@ import pytest
 
 from loopwright import Client, Job, Lock
 from loopwright.packs.signing import new_key
+from loopwright.results.tables import RECORDS
+from service.rechecks import imports
+from tests.support import played_fleet
 from tests.support.perceptron import PERCEPTRON
 from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
+from tests.support.sdk import tuned
 
 NOBODY = "http://127.0.0.1:1"
 
@@ -49,13 +53,26 @@ def test_bests_go_to_another_service_as_imported_records(
         assert (again.imported, again.duplicates) == (0, scheduled)
         imported = [record for record in other.records() if record.workload_hash in hashes]
         assert len(imported) == scheduled
-        assert not any(record.certified for record in imported)
+        assert {RECORDS.row(record)[3] for record in imported} == {"imported"}
         detail = other.record(imported[0].id)
         assert (detail.origin, detail.certificate) == ("import", None)
         assert detail.imported_certificate is not None
         assert detail.imported_certificate.signed_by == "another deployment"
         # Nothing is compiled with them before a race of this service's own.
         assert [best.workload_hash for best in other.bests() if best.workload_hash in hashes] == []
+
+        # In idle time, its own workers race them; what wins is certified by its own key.
+        jobs = [other.job(job.id) for job in imports.submit_due(there.database, [played_fleet.MACHINE])]
+        assert {job.tasks[0].workload_hash for job in jobs} == {record.workload_hash for record in imported}
+        assert imports.submit_due(there.database, [played_fleet.MACHINE]) == []
+        for job in jobs:
+            tuned(job)
+            assert (job.info.priority, job.progress.total) == (-100, 8)
+            best = other.best(job.tasks[0].workload_hash)
+            assert best is not None
+            assert best.certificate.signed is not None
+            assert best.certificate.signed.key_id in {key.id for key in other.signing_keys()}
+        assert imports.submit_due(there.database, [played_fleet.MACHINE]) == []
 
 
 def test_a_lock_of_a_service_compiles_without_it(client: Client, product: Job, perceptron: Job, tmp_path: Path) -> None:
