@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from tuner.search.config import SearchConfig
 
-_LEAST_SECONDS = 0.3
-"""Of a race's rounds: about what `MIN_ROUNDS` of two programs take (`workers.device.race`)."""
+_LEAST_SECONDS = 0.06
+"""Of a race's rounds: about what `MIN_ROUNDS` of five programs take with short samples (`workers.device.race`)."""
+_LEAST_CONTENDERS = 3
+"""Of a race with the least time. Not tuned."""
 _ROUNDS_OF = 0.1
 """Seconds of rounds that a contender of a small task is to be worth. Not tuned."""
 _ROUNDS_SECONDS = 12.0
@@ -54,7 +56,7 @@ def plan_race(share: float, others: float, left: float, config: SearchConfig) ->
     repeats = matters and part >= _REPEATABLE
     seconds = min(config.race_seconds, max(_LEAST_SECONDS, part / 3 if repeats else part))
     most = config.contenders if matters else config.small_contenders
-    return RacePlan(max(1, min(most, int(seconds / _ROUNDS_OF))), seconds, repeats)
+    return RacePlan(min(most, max(_LEAST_CONTENDERS, int(seconds / _ROUNDS_OF))), seconds, repeats)
 
 
 def race_beside(builds: Sequence[float]) -> float:

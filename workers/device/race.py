@@ -36,6 +36,8 @@ from workers.messages import HOST, Artifact, BuiltRace, Device, RaceAnswer
 
 SAMPLE_SECONDS = 0.01
 """Of one sample: the mean of as many calls as take so long. Not tuned."""
+SHORT_SAMPLE_SECONDS = 0.002
+"""Of one sample at least, if the rounds may not take longer; as in `workers.device.measure`."""
 ROUNDS = 15
 """Not tuned."""
 MIN_ROUNDS = 5
@@ -182,16 +184,16 @@ def interleaved(
 ) -> Generator[Clock, None, dict[int, list[float]]]:
     """Return seconds per call of each run, one sample a round, in a new random order each round.
 
-    All rounds together may take so many ``seconds``, but `MIN_ROUNDS` are run in any case.
+    All rounds together may take so many ``seconds``, but `MIN_ROUNDS` are run in any case, with shorter samples if
+    those would take longer.
 
     A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
     ``library`` goes on after the heats, however fast it is. If the speedup over the baseline is not clean then, those
     that are left run in as many rounds again, after a ``rest`` and with pauses, up to `REPEATS` times if ``repeats``.
     """
     first = {i: _first(run) for i, run in runs.items()}
-    numbers = {
-        i: 0 if call > LONG_SECONDS else max(1, round(SAMPLE_SECONDS / max(call, 1e-9))) for i, call in first.items()
-    }
+    sample = float(np.clip(seconds / (MIN_ROUNDS * max(len(runs), 1)), SHORT_SAMPLE_SECONDS, SAMPLE_SECONDS))
+    numbers = {i: 0 if call > LONG_SECONDS else max(1, round(sample / max(call, 1e-9))) for i, call in first.items()}
     # One more call is made than is counted.
     lasts = {i: (numbers[i] + 1) * first[i] for i in runs}
 

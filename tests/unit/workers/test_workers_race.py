@@ -22,7 +22,7 @@ from tuner.races.grade import SITTING, graded
 from tuner.types import Failure, LibraryTime, Waited, Workload
 from workers.clock import Clock
 from workers.device import build, gpu_library, other_load
-from workers.device.race import PAUSE_SECONDS, REPEATS, ROUNDS, interleaved, run_race
+from workers.device.race import MIN_ROUNDS, PAUSE_SECONDS, REPEATS, ROUNDS, interleaved, run_race
 from workers.device.yardstick import Yardstick
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
 
@@ -131,6 +131,21 @@ def test_a_noisy_race_of_a_small_task_is_not_taken_again() -> None:
     runs = {0: lambda _: next(noisy), 1: _always(0.001)}
     samples = returned(interleaved(runs, 3, repeats=False, rest=lambda: pytest.fail("it does not wait")))
     assert [len(each) for each in samples.values()] == [ROUNDS] * 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "programs", "calls"), [(15.0, 4, 100), (0.06, 4, 30), (0.06, 9, 20), (0.001, 2, 20)], ids=str
+)
+def test_a_short_race_has_as_many_rounds_of_shorter_samples(seconds: float, programs: int, calls: int) -> None:
+    numbers: list[int] = []
+
+    def run(number: int) -> float:
+        numbers.append(number)
+        return 1e-4
+
+    samples = returned(interleaved(dict.fromkeys(range(programs), run), 3, seconds=seconds, repeats=False))
+    assert set(numbers) == {0, 1, calls}
+    assert max(map(len, samples.values())) == (ROUNDS if seconds > 1 else MIN_ROUNDS)
 
 
 @pytest.mark.parametrize("contender", [0.001, 0.0021], ids=["clean", "slower than the baseline"])
