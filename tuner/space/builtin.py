@@ -13,11 +13,11 @@ from tvm.target import Target
 from tvm.tirx import IterVar
 
 from loopwright.codegen.program.schedule import new_schedule
-from loopwright.codegen.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES, SHARING_RULES
+from loopwright.codegen.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULES
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.rules.analysis.sketches import Sketches
 from loopwright.codegen.rules.gpu.dlight import Dlight
-from loopwright.codegen.weights.shared_weights import shares_weight
+from loopwright.codegen.rules.prior import sharing_sketches
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.workload import tune_context
@@ -41,7 +41,7 @@ def builtin_space(mod: tvm.IRModule, target: Target, seed: int, *, experimental:
     """
     if target.kind.name == "llvm":
         machine, generator = MachineLimits.of(target), _generator(mod, target)
-        if shares_weight(mod["main"]) and (sharing := Sketches(mod, machine, SHARING_RULES)).traces:
+        if (sharing := sharing_sketches(mod, machine)) is not None:
             return DesignSpace(mod, tune_context(mod, target, generator, seed), (), sharing)
         return _with_stock(mod, target, seed, generator, Sketches(mod, machine, CPU_RULES))
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)

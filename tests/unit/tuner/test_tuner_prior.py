@@ -1,0 +1,57 @@
+"""The prior: which schedule a function gets before anything was measured."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import tvm
+
+from loopwright.codegen.program.schedule import scheduled_module
+from loopwright.codegen.rule import applied_rule
+from loopwright.codegen.rules import prior
+from loopwright.codegen.serialization import trace_to_list
+from loopwright.codegen.target import target_from
+from tests.support.convolution_programs import winograd_image, winograd_result
+from tests.support.rule_programs import TARGET, check_results, linear, product, silu, softmax
+from tuner.space.builtin import builtin_space
+
+
+def rules(mod: tvm.IRModule, count: int) -> list[str]:
+    """Return the rules of the first choices."""
+    applied = [applied_rule(trace) for trace in itertools.islice(prior.choices(mod, TARGET), count)]
+    return [rule.name for rule in applied if rule is not None]
+
+
+@pytest.mark.parametrize(
+    ("mod", "rule"),
+    [
+        (product(33, 48, 20), "register_tile"),
+        (product(1, 80, 36), "gemv"),
+        (linear(1, 40, 24), "gemv"),
+        (softmax(6, 50), "row_reduce"),
+        (silu(3, 70), "elementwise"),
+        (winograd_image(14, 14, 64), "winograd"),
+        (winograd_result(14, 14, 64), "winograd"),
+    ],
+)
+def test_the_rule_for_the_most_special_form_comes_first(mod: tvm.IRModule, rule: str) -> None:
+    assert rules(mod, 1) == [rule]
+
+
+@pytest.mark.parametrize("mod", [product(1, 76, 36), softmax(5, 37)])
+def test_the_first_choice_computes_the_same(mod: tvm.IRModule) -> None:
+    trace = next(iter(prior.choices(mod, TARGET)))
+    check_results(mod, scheduled_module(mod, trace, TARGET))
+
+
+def test_a_search_begins_with_the_first_choice() -> None:
+    mod = product(20, 32, 24)
+    space = builtin_space(mod, TARGET, 1)
+    first: Any = space.replay(space.seeds[0], 1)
+    assert trace_to_list(first.trace) == next(iter(prior.choices(mod, TARGET)))
+
+
+def test_there_is_no_choice_for_a_gpu() -> None:
+    assert not list(prior.choices(softmax(4, 32), target_from({"kind": "cuda", "arch": "sm_80"})))
