@@ -26,7 +26,7 @@ from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.progress import telling
 from loopwright.jobs.submit_options import BudgetAndModelOptions, SubmitOptions
 from loopwright.jobs.targets import as_text, on_wire
-from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, as_model
+from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, Tune, as_model
 from loopwright.results import archive
 from loopwright.results.best import Best
 from loopwright.results.importing import import_pair
@@ -320,6 +320,8 @@ class Client:
         model: Any,
         target: Any = "auto",
         params: dict[str, Any] | None = None,
+        *,
+        tune: Tune | None = None,
         **options: Unpack[ModelOptions],
     ) -> LookedUp:
         """Lower a model, and look up its functions in one request. `compile` also applies the bests.
@@ -328,21 +330,22 @@ class Client:
             model: as for `submit`.
             target: the target to look up bests for.
             params: values of parameters of ``main``, by name (Relax only).
+            tune: as for `compile`.
             options: the options of a plain model, as they were submitted.
 
         Returns:
-            The lowered module, its target, and the bests by name of function.
+            The lowered module, its target, the bests by name of function, and what was predicted for other functions.
         """
         source = as_model(model, **options)
         require_tvm()
-        from loopwright.applying.lookup import look_up
-
-        return look_up(_program(source, source.shape), self._ask(target), _tvm_target(target), params)
+        return self._looked_up(_program(source, source.shape), self._ask(target), target, params, tune)
 
     def apply(
         self,
         mod: Any,
         target: Any = "auto",
+        *,
+        tune: Tune | None = None,
         **options: Unpack[ModelOptions],
     ) -> Any:
         """Return a copy of a module with the best schedules applied, as an IRModule.
@@ -353,13 +356,14 @@ class Client:
         Args:
             mod: the model, as for `submit`.
             target: the target to look up bests for.
+            tune: as for `compile`.
             options: the options of a plain model, as they were submitted.
 
         Raises:
             UnsupportedModel: the model cannot be turned into a module; the message names the part.
             TvmUnavailable: TVM is not installed.
         """
-        applied, _ = self._apply(self.look_up(mod, target, **options))
+        applied, _ = self._apply(self.look_up(mod, target, tune=tune, **options))
         return applied
 
     def plan_shapes(
@@ -407,11 +411,15 @@ class Client:
         verify: bool = True,
         cache: str | os.PathLike[str] | None = None,
         lock: str | os.PathLike[str] | Lock | None = None,
+        tune: Tune | None = None,
         **options: Unpack[ModelOptions],
     ) -> Any:
         """Build a module with the best schedules.
 
-        Functions that missed are built as TVM builds them by default; ``last_report`` names them. A module for another
+        Functions that missed are built as TVM builds them by default; ``last_report`` names them. With
+        ``tune="instant"``, they get the schedule that their rule would try first, if it computes the same as the
+        unscheduled function on random inputs and is faster in a few calls, here and now: such functions are
+        ``predicted`` in the report, and have no certificate. A module for another
         architecture does not run on this machine: `loopwright.export_library` writes a library for the other machine.
 
         A model of PyTorch, or of ONNX where ONNX Runtime is installed, is compared with the compiled program: both are
@@ -433,6 +441,8 @@ class Client:
                 are exported to tell what they are; paths of files are quicker. Only its owner may write to it.
             lock: a file that ``loopwright lock`` wrote, or a `Lock`: the module is built with exactly its bests, for
                 its target, and no service is asked.
+            tune: ``"instant"`` schedules functions that the service does not know, in seconds and without trials. It
+                needs no service: without one, no function is known, and ``auto`` is the CPU of this machine.
             options: the options of a plain model, as they were submitted.
 
         Returns:
@@ -444,7 +454,8 @@ class Client:
             UnsupportedModel: the model cannot be turned into a module; the message names the part. Or a ``cache`` is
                 given for another machine's target.
             ValueError: a ``cache`` is given with ``state``, with many values of an extent, or for a module that has no
-                Relax function ``main`` or an input without a fixed shape.
+                Relax function ``main`` or an input without a fixed shape; or ``tune`` is unknown, or given with a
+                ``cache``, a ``lock`` or with many values of an extent.
                 Or a ``lock`` cannot be read, is for another target, or is given with many values of an extent.
             PermissionError: others may write to the ``cache``.
             NotLocked: the ``lock`` has no best of a function.
@@ -454,13 +465,17 @@ class Client:
         """
         source = as_model(mod, **options)
         locked = None if lock is None else _locked(lock, target, source)
+        if tune is not None and (cache is not None or lock is not None or is_portfolio(source.shapes)):
+            raise ValueError(
+                "tune is for a model that has one shape, and is built anew; leave out cache, lock, shapes or tune"
+            )
         if cache is not None:
             return self._compile_cached(source, target, params, verify, cache, locked)
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params, verify)
         require_tvm()
         ask = self._ask(target) if locked is None else locked.answer
-        program, built, looked_up = self._built(source, ask, target, params, verify, locked)
+        program, built, looked_up = self._built(source, ask, target, params, verify, locked, tune)
         if source.state is None:
             return built
         from loopwright.stateful import StatefulModel
@@ -938,16 +953,37 @@ class Client:
             report.log()
         return loaded
 
+    def _looked_up(
+        self, program: Program, ask: Ask, target: Any, params: dict[str, Any] | None, tune: Tune | None
+    ) -> LookedUp:
+        """Lower a program, look up its functions, and with ``tune`` predict those that missed."""
+        from loopwright.applying.lookup import look_up
+
+        if tune is None:
+            return look_up(program, ask, _tvm_target(target), params)
+        if tune != "instant":
+            raise ValueError(f"tune is {tune!r}; it may be 'instant', or None for certified bests alone")
+        from loopwright.applying import instant
+
+        ask = instant.or_nothing(self._ask(target, is_repeated=False), _tvm_target(target))
+        return instant.predicted(look_up(program, ask, _tvm_target(target), params))
+
     def _built(
-        self, source: Model, ask: Ask, target: Any, params: dict[str, Any] | None, verify: bool, lock: Lock | None
+        self,
+        source: Model,
+        ask: Ask,
+        target: Any,
+        params: dict[str, Any] | None,
+        verify: bool,
+        lock: Lock | None = None,
+        tune: Tune | None = None,
     ) -> tuple[Program, Any, LookedUp]:
         """Return a model's program, what it compiles to with its bests, and what was looked up; make the report."""
         from loopwright.applying import apply as applying
         from loopwright.applying.agreement import agreement
-        from loopwright.applying.lookup import look_up
 
         program = _program(source, source.shape)
-        looked_up = look_up(program, ask, _tvm_target(target), params)
+        looked_up = self._looked_up(program, ask, target, params, tune)
         if lock is not None:
             from loopwright.locking import pinning
 

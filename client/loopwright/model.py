@@ -10,6 +10,8 @@ from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from loopwright.shapes.plan import Extents, Portfolio, is_portfolio
 
 StateMode = Literal["functional"]
+Tune = Literal["instant"]
+"""What is done about functions without a certified best: the prior's choice, checked and timed on this machine."""
 
 Shapes: TypeAlias = dict[str, int] | list[dict[str, int]] | Portfolio | Extents
 

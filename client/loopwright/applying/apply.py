@@ -25,9 +25,9 @@ from loopwright.frontends.program import Program
 
 
 def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
-    """Return a copy of a lowered module with each known function's best in it, and the report.
+    """Return a copy of a lowered module with each known function's best in it, or else its prediction, and the report.
 
-    Functions that are not known stay unscheduled, as do functions that nothing calls, which the report leaves out.
+    Functions with neither stay unscheduled, as do functions that nothing calls, which the report leaves out.
     Weights that a best packs once are packed now, if the module has their values.
 
     Raises:
@@ -35,7 +35,7 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
     """
     result, report = model.module.clone(), []
     for var, func in used_prim_funcs(model.module):
-        best = model.bests.get(str(var.name_hint))
+        best, prediction = model.bests.get(str(var.name_hint)), model.predictions.get(str(var.name_hint))
         outcome: Outcome = "missed"
         if best is not None:
             check_codegen_version(best.codegen_version)
@@ -48,7 +48,11 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
                 exact_math=best.codegen_version < VECTOR_MATH_VERSION,
             )
             result.update_func(var, tuned)
-        report.append(AppliedFunction(str(var.name_hint), outcome, best))
+        elif prediction is not None and prediction.trace is not None:
+            outcome = "predicted"
+            scheduled = schedule.scheduled_function(func, normal_form(func), prediction.trace, model.target)
+            result.update_func(var, scheduled)
+        report.append(AppliedFunction(str(var.name_hint), outcome, best, prediction))
     if has_relax(result):
         with proving():  # what packs runs now
             result = fold_packing(result)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
 from tvm.target import Target
 
 from loopwright import schemas
+from loopwright.applying.report import Prediction
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.gpu.tf32 import check_math
@@ -30,11 +31,15 @@ ASSUMED = target_from("llvm")
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """A lowered module, and what is known of its PrimFuncs: the bests by the functions' names."""
+    """A lowered module, and what is known of its PrimFuncs: the bests by the functions' names.
+
+    ``predictions`` are for functions without a best (`loopwright.applying.instant`).
+    """
 
     module: tvm.IRModule
     target: Target
     bests: dict[str, Best]
+    predictions: dict[str, Prediction] = field(default_factory=dict)
 
 
 def look_up(program: Program, ask: Ask, target: Target | None, params: dict[str, Any] | None = None) -> LookedUp:

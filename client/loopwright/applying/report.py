@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from loopwright.codegen.host import threads as runtime_threads
 from loopwright.results.best import Best
@@ -12,21 +12,40 @@ from loopwright.results.units import ratio
 
 logger = logging.getLogger("loopwright")
 
-Outcome = Literal["tuned", "baseline", "missed"]
+Outcome = Literal["tuned", "baseline", "predicted", "missed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the prior would do about a function of which no best is known, as it ran on this machine: not certified.
+
+    Both times are the best of a few calls, taken by this process, and the results agreed on one set of random inputs.
+    """
+
+    trace: list[Any] | None
+    """The schedule; None if the unscheduled program was faster."""
+    us: float
+    """One call of the scheduled program, in microseconds."""
+    unscheduled_us: float
+    """One call of the unscheduled program, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedFunction:
     """The outcome for one PrimFunc: ``tuned`` (a schedule was applied), ``baseline`` (known: TVM's own default is the
-    best) or ``missed`` (nothing is known for the target). ``best`` is None exactly when it was missed."""
+    best), ``predicted`` (the prior's choice was applied) or ``missed`` (nothing is known for the target). ``best`` is
+    None exactly when it was predicted or missed."""
 
     name: str
     """Name of the function."""
     outcome: Outcome
-    """``tuned``: a schedule was applied. ``baseline``: the unscheduled program is the best. ``missed``: no best is
-    known."""
+    """``tuned``: a certified schedule was applied. ``baseline``: the unscheduled program is the best. ``predicted``: no
+    best is known, and a schedule was applied that is not certified. ``missed``: no best is known, and it is
+    unscheduled."""
     best: Best | None
-    """Its best; None if it was missed."""
+    """Its best; None if none is known."""
+    prediction: Prediction | None = None
+    """What the prior would do about it; None if its best is known, or nothing was predicted."""
 
     def of(self, shape: str) -> AppliedFunction:
         """Return this function with a name that contains the shape, for a model with several shapes."""
@@ -77,12 +96,17 @@ class ApplyReport:
     @property
     def hits(self) -> tuple[AppliedFunction, ...]:
         """The functions that the service knows: tuned, or best as they are."""
-        return tuple(function for function in self.functions if function.outcome != "missed")
+        return tuple(function for function in self.functions if function.best is not None)
 
     @property
     def misses(self) -> tuple[AppliedFunction, ...]:
-        """The functions for which no best is known."""
+        """The functions for which no best is known, and which are unscheduled."""
         return tuple(function for function in self.functions if function.outcome == "missed")
+
+    @property
+    def predictions(self) -> tuple[AppliedFunction, ...]:
+        """The functions for which no best is known, and which have a schedule that is not certified."""
+        return tuple(function for function in self.functions if function.outcome == "predicted")
 
     @property
     def threads(self) -> tuple[int, ...]:
@@ -112,7 +136,8 @@ class ApplyReport:
             )
 
     def __str__(self) -> str:
-        lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best"]
+        predicted = f", and {len(self.predictions)} are predicted" if self.predictions else ""
+        lines = [f"{len(self.hits)} of {len(self.functions)} functions have a certified best{predicted}"]
         for function in self.functions:
             gain = (
                 f", {ratio(function.best.speedup, function.best.certificate.interval)} over the baseline"
@@ -121,7 +146,7 @@ class ApplyReport:
             )
             tf32 = ", in TF32" if function.best and function.best.math == "tf32" else ""
             packs = ", its weight packed once" if function.best and function.best.packs_weight else ""
-            lines.append(f"  {function.name}: {function.outcome}{gain}{tf32}{packs}")
+            lines.append(f"  {function.name}: {function.outcome}{gain}{tf32}{packs}{_predicted(function.prediction)}")
         for each in self.served:
             if each.smallest is None:
                 lines.append(f"  {self.symbol}={each.extent}: untuned, since no certificate says that tuned is faster")
@@ -138,3 +163,12 @@ class ApplyReport:
         if self.served:
             lines.append(f"  other {self.symbol}: untuned")
         return "\n".join(lines)
+
+
+def _predicted(prediction: Prediction | None) -> str:
+    """Return what follows a function's outcome for a prediction; nothing without one."""
+    if prediction is None:
+        return ""
+    if prediction.trace is None:
+        return ", since unscheduled was faster here than predicted"
+    return f", {prediction.unscheduled_us / prediction.us:.3g}x over the baseline here, not certified"

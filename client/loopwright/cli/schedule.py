@@ -25,6 +25,7 @@ from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
 from loopwright.codegen.host.threads import environment
+from loopwright.model import Tune
 from loopwright.results.tables import RECHECKS
 from loopwright.results.units import ratio
 
@@ -118,11 +119,15 @@ def compile(
     lock: Annotated[
         Path | None, typer.Option(help="A file of 'loopwright lock': build with its bests, without a service.")
     ] = None,
+    tune: Annotated[
+        Tune | None,
+        typer.Option(help="instant: schedule unknown functions by their rules, checked here; needs no service."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Build a program with the best schedules into a library that TVM's runtime can load."""
     with connect(context) as client:
-        built = client.compile(to_model(model, extents, exact_math, math), target, lock=lock)
+        built = client.compile(to_model(model, extents, exact_math, math), target, lock=lock, tune=tune)
         report = _report(client)
         if client.last_plan is not None:
             show_plan(client.last_plan)
@@ -160,6 +165,8 @@ def _say(report: dict[str, Any], output: Path | None, error: bool = False) -> No
     for function in report["functions"]:
         best = None if function["best"] is None else schemas.Best.model_validate(function["best"])
         gain = "" if best is None else f", {ratio(best.speedup, best.certificate.interval)}"
+        if function["outcome"] == "predicted":
+            gain = ", not certified"
         print_line(f"{function['name']}: {function['outcome']}{gain}", error)
     if output:
         print_line(f"written to {output}")

@@ -24,6 +24,7 @@ from loopwright.errors import (
 from loopwright.extras import require_tvm
 from loopwright.jobs.progress import ProgressView
 from loopwright.jobs.submit_options import BudgetOptions
+from loopwright.model import Tune
 from loopwright.results import tables
 from loopwright.results.comparison import Comparison
 from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry_delay
@@ -182,13 +183,15 @@ class Job:
                 evidence.check_recheck(each, keys)
         return found
 
-    def module(self, shapes: dict[str, int] | None = None) -> Any:
+    def module(self, shapes: dict[str, int] | None = None, *, tune: Tune | None = None) -> Any:
         """Return the submitted module with the best schedules applied by the service, as an IRModule (needs TVM).
 
         Weights stayed with who submitted it: they are parameters.
 
         Args:
             shapes: which shapes, of a job for several.
+            tune: ``"instant"`` also schedules functions that have no certified best yet, on this machine and as
+                `Client.compile` does: so the module is fast from the beginning of the job.
 
         Raises:
             Conflict: the job is a recheck and has no module.
@@ -199,7 +202,14 @@ class Job:
         require_tvm()
         from loopwright.codegen.serialization import module_from_json
 
-        return module_from_json(self._transport.get(schemas.ModulePayload, self._path("/module"), **query).data)
+        answer = self._transport.request("GET", self._path("/module"), params=query)
+        mod = module_from_json(parse(schemas.ModulePayload, answer).data)
+        if tune is None:
+            return mod
+        from loopwright.applying import instant
+        from loopwright.codegen.target import target_from
+
+        return instant.completed(mod, target_from(self.info.target), answer.json()["missed"])
 
     def events(self, after: int | None = None) -> Iterator[JobEvent]:
         """Yield what happens to the job until it is finished.

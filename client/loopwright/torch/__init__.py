@@ -25,7 +25,7 @@ from loopwright.torch.variant import Outcome, Tune, Tuning
 
 __all__ = ["Outcome", "backend", "outcomes", "refresh"]
 
-_TUNE: tuple[Tune, ...] = ("background", "wait", "never")
+_TUNE: tuple[Tune, ...] = ("background", "wait", "instant", "never")
 _BUDGET = tuple(schemas.Budget.model_fields)
 _graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
 _numbers = itertools.count()
@@ -40,7 +40,8 @@ def backend(
 
     - ``tune``: what is done about functions of which the service knows nothing. ``"background"`` (default): they are
       submitted as one job, and calls after its end use what it found. ``"wait"``: the first call waits for that job.
-      ``"never"``: nothing is submitted.
+      ``"instant"``: nothing is submitted, and such functions are scheduled by their rules, as in `Client.compile`; it
+      needs no service. ``"never"``: nothing is submitted.
     - ``max_trials``, ``max_seconds``, ``max_device_seconds``, ``target_latency_us``, ``until``: the budget of a job, as
       `Client.submit` has it.
     - ``client``: a `Client`; by default one without arguments.

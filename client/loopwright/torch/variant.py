@@ -13,9 +13,10 @@ import torch
 
 from loopwright.client import Client
 from loopwright.errors import LoopwrightError, UnsupportedModel, first_line
+from loopwright.model import Tune as Predicting
 from loopwright.torch.saying import say_once
 
-Tune = Literal["background", "wait", "never"]
+Tune = Literal["background", "wait", "instant", "never"]
 State = Literal["pytorch", "tuning", "compiled"]
 
 _ROUNDS = 5
@@ -155,7 +156,7 @@ class GraphVariant:
 
     def _begin(self) -> None:
         client, tune, budget = self._tuning.client, self._tuning.tune, self._tuning.budget
-        if self._compile() == 0 or tune == "never":
+        if self._compile() == 0 or tune in ("instant", "never"):
             return
         job = client.submit(self._exported, name="torch.compile", **budget)
         self.outcome = replace(self.outcome, state="tuning", job_id=job.id)
@@ -181,9 +182,10 @@ class GraphVariant:
         from loopwright.applying import apply as applying
         from loopwright.codegen.program.in_place import write_in_place
 
-        known = self._tuning.client.look_up(self._exported)
+        predicting: Predicting | None = "instant" if self._tuning.tune == "instant" else None
+        known = self._tuning.client.look_up(self._exported, tune=predicting)
         applied, report = applying.apply(known)
-        if report.hits:
+        if report.hits or report.predictions:
             applied = write_in_place(applied, known.module, [self._places.index(n) for n in self.changed])
             run = relax.VirtualMachine(applying.build(applied, known.target), tvm.cpu())["main"]
             self._candidate = lambda args: self._ran(run, args)

@@ -1,0 +1,245 @@
+"""Answers for functions of which no best is known: the prior's choice, checked and timed on this machine. Needs TVM.
+
+Each function is built as it is, and as its rules would schedule it. Both programs are called on the same random inputs,
+and must agree as the contenders of a closing race must. Then both are timed briefly, and the faster one is kept. That
+is no certificate: there is one set of inputs, there are a few calls, and other processes may run meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.target import Target
+
+from loopwright import schemas
+from loopwright.applying.agreement import runs_here
+from loopwright.applying.lookup import Ask, LookedUp, digests
+from loopwright.applying.report import Prediction
+from loopwright.codegen.arrays import DRAWS, compare, index_bound, poison, random_array, tolerance
+from loopwright.codegen.extents import buffer_shape
+from loopwright.codegen.functions import used_prim_funcs, write_only
+from loopwright.codegen.host.threads import usable_cores
+from loopwright.codegen.kinds import Values
+from loopwright.codegen.machine.this_cpu import this_cpu
+from loopwright.codegen.program.argument_values import argument_values
+from loopwright.codegen.program.bounds import unproven
+from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.intrinsics import load_intrinsics
+from loopwright.codegen.program.schedule import scheduled_function, scheduled_module
+from loopwright.codegen.rules import prior
+from loopwright.codegen.target import canonical_target
+from loopwright.codegen.weights.packed_weight import PACK
+from loopwright.codegen.weights.prepacking import split
+from loopwright.errors import CouldNotReach, ServiceUnavailable
+
+logger = logging.getLogger("loopwright")
+
+_TRIES = 3
+"""Choices that are built until one agrees with the unscheduled program. Not tuned."""
+_SAMPLE_SECONDS = 2e-4
+"""Of one sample: the mean of as many calls as take so long. Short ones find the machine undisturbed. Not tuned."""
+_TIMING_SECONDS = 0.02
+"""Of all samples of a program, which has at least two. The least counts. Not tuned."""
+_FAR_SLOWER = 4.0
+"""A first call of the unscheduled program that took so many times longer needs no second one. Not tuned."""
+_FAILURES = (RuntimeError, ValueError, TypeError, LookupError)
+"""What TVM raises if a program cannot be built."""
+
+_preparing = threading.Lock()
+"""Registering an intrinsic is no atomic step, and what comes before code generation is mostly Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """See `loopwright.codegen.arrays.TensorInfo`."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A choice that agrees with the unscheduled program: both programs, and the seconds of their first calls."""
+
+    workload: tvm.IRModule
+    trace: list[Any]
+    choice: Candidate
+    unscheduled: Candidate
+    first: tuple[float, float]
+
+
+def or_nothing(ask: Ask, target: Target | None) -> Ask:
+    """Return what asks the service, and answers that nothing is known if the service cannot be reached.
+
+    Args:
+        ask: asks the service once.
+        target: the target of the question; None for ``auto``, which is this machine's CPU without a service.
+    """
+
+    def asked(hashes: list[str]) -> schemas.LookupAnswer:
+        try:
+            return ask(hashes)
+        except (CouldNotReach, ServiceUnavailable) as error:
+            logger.warning("no function has a certified best: %s", error)
+            fields = json.loads(canonical_target(target or this_cpu()))
+            return schemas.LookupAnswer(target=fields, functions=list(hashes), hits=[], misses=list(hashes))
+
+    return asked
+
+
+def completed(mod: tvm.IRModule, target: Target, missed: Collection[str]) -> tvm.IRModule:
+    """Return a lowered module with the prior's choices for the functions of these names, where they are faster here."""
+    functions = {str(var.name_hint): (var, func) for var, func in used_prim_funcs(mod)}
+    result = mod.clone()
+    for name, prediction in _predictions(mod, target, missed).items():
+        if prediction.trace is not None:
+            var, func = functions[name]
+            result.update_func(var, scheduled_function(func, normal_form(func), prediction.trace, target))
+    return result
+
+
+def predicted(model: LookedUp) -> LookedUp:
+    """Return a model with a prediction for each function that has no best and that a rule can schedule."""
+    names = {str(var.name_hint) for var, _ in used_prim_funcs(model.module)} - set(model.bests)
+    return replace(model, predictions=_predictions(model.module, model.target, names))
+
+
+def _predictions(mod: tvm.IRModule, target: Target, names: Collection[str]) -> dict[str, Prediction]:
+    """Return predictions for functions of these names, by name. Equal functions are built once.
+
+    There are none for another machine's target, or for a GPU's.
+    """
+    if not runs_here(target):
+        return {}
+    known = digests(mod)
+    missed = {str(var.name_hint): func for var, func in used_prim_funcs(mod)}
+    missed = {name: func for name, func in missed.items() if name in names and known.get(name)}
+    functions = {known[name][0]: func for name, func in missed.items() if _is_schedulable(func)}
+    load_intrinsics(target)
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        checked = list(pool.map(lambda func: _checked(func, target), functions.values()))
+    found = {digest: _timed(each) for digest, each in zip(functions, checked, strict=True) if each is not None}
+    return {name: found[known[name][0]] for name in missed if known[name][0] in found}
+
+
+def _is_schedulable(func: tvm.tirx.PrimFunc) -> bool:
+    """Return whether the service would tune a function: shapes are static, and no access leaves its buffer."""
+    shapes = [buffer_shape(param) for param in func.params]
+    return all(shapes) and all(isinstance(n, tvm.tirx.IntImm) for each in shapes for n in each) and not unproven(func)
+
+
+def _checked(func: tvm.tirx.PrimFunc, target: Target) -> _Checked | None:
+    """Build a function and the prior's choices for it until one agrees; None if none does."""
+    workload = normal_form(func)
+    choices = itertools.islice(prior.choices(workload, target), _TRIES)
+    with _preparing:
+        trace = next(choices, None)
+    if trace is None:
+        return None
+    try:
+        inputs = random_arguments(workload)
+        reference = Candidate(workload, None, target)
+    except _FAILURES:
+        return None
+    expected, seconds = reference.results(inputs)
+    while trace is not None:
+        try:
+            choice = Candidate(workload, trace, target)
+            results, own = choice.results(inputs)
+            if _agree(workload, results, expected):
+                return _Checked(workload, trace, choice, reference, (own, seconds))
+        except _FAILURES:
+            pass  # the next choice may be one that can be built
+        with _preparing:
+            trace = next(choices, None)
+    return None
+
+
+def _agree(workload: tvm.IRModule, results: list[Any], expected: list[Any]) -> bool:
+    rtol = [tolerance(str(buffer.dtype)) for buffer in workload["main"].params]
+    return all(compare(*each).close for each in zip(results, expected, rtol, strict=True))
+
+
+def random_arguments(workload: tvm.IRModule) -> list[Any]:
+    """Return arrays for a call of a workload: random inputs, and outputs with values that are unlikely results.
+
+    Raises:
+        TypeError: NumPy has no dtype for an argument.
+    """
+    main = workload["main"]
+    args = [
+        _Argument(tuple(map(int, buffer.shape)), str(buffer.dtype), values)
+        for buffer, values in zip(main.params, argument_values(main), strict=True)
+    ]
+    rng, bound = np.random.default_rng(0), index_bound(args)
+    return [
+        poison(each, DRAWS[0]) if output else random_array(each, DRAWS[0], rng, bound)
+        for each, output in zip(args, write_only(main), strict=True)
+    ]
+
+
+class Candidate:
+    """A workload built with a trace, or unscheduled with None."""
+
+    def __init__(self, workload: tvm.IRModule, trace: list[Any] | None, target: Target) -> None:
+        with _preparing:
+            scheduled, self._packed = split(scheduled_module(workload, trace, target))
+        self._module = compile_module(scheduled, target)
+        self._main = self._module["main"]
+
+    def results(self, inputs: list[Any]) -> tuple[list[Any], float]:
+        """Call the program once. Return all arguments as it left them, and the seconds of the call."""
+        tensors = [tvm.runtime.tensor(each) for each in inputs]
+        arguments = self._arguments(tensors)
+        began = time.perf_counter()
+        self._main(*arguments)
+        return [each.numpy() for each in tensors], time.perf_counter() - began
+
+    def bound(self, inputs: list[Any]) -> Callable[[], None]:
+        """Return a call on copies of the inputs, with the weight packed."""
+        arguments = self._arguments([tvm.runtime.tensor(each) for each in inputs])
+        return lambda: self._main(*arguments)
+
+    def _arguments(self, tensors: list[Any]) -> list[Any]:
+        if self._packed is None:
+            return tensors
+        weight = tvm.runtime.empty(self._packed.shape, self._packed.dtype, tvm.cpu())
+        self._module[PACK](tensors[self._packed.argument], weight)
+        return [weight if place == self._packed.argument else each for place, each in enumerate(tensors)]
+
+
+def _timed(checked: _Checked) -> Prediction:
+    """Time both programs in turn, and keep the faster one."""
+    choice, unscheduled = checked.first
+    is_open = unscheduled < _FAR_SLOWER * choice
+    inputs = random_arguments(checked.workload)
+    timed = [each.bound(inputs) for each in ([checked.choice, checked.unscheduled] if is_open else [checked.choice])]
+    samples: list[list[float]] = [[_sample(call) for call in timed]]  # starts threads, and fills caches
+    began = time.perf_counter()
+    while len(samples) < 3 or time.perf_counter() - began < len(timed) * _TIMING_SECONDS:
+        samples.append([_sample(call) for call in timed])
+    choice, *others = map(min, zip(*samples[1:], strict=True))
+    unscheduled = others[0] if others else unscheduled
+    return Prediction(checked.trace if choice < unscheduled else None, 1e6 * choice, 1e6 * unscheduled)
+
+
+def _sample(call: Callable[[], None]) -> float:
+    """Return the mean seconds of a few calls."""
+    began, calls, seconds = time.perf_counter(), 0, 0.0
+    while seconds < _SAMPLE_SECONDS:
+        call()
+        calls += 1
+        seconds = time.perf_counter() - began
+    return seconds / calls

@@ -1,0 +1,182 @@
+"""Instant answers: functions of which no best is known get the prior's choice, checked and timed here."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.s_tir import Schedule
+
+import loopwright
+from loopwright.applying import instant
+from loopwright.codegen.machine.this_cpu import this_cpu
+from loopwright.codegen.rules import prior
+from loopwright.codegen.serialization import trace_to_list
+from loopwright.codegen.target import canonical_target
+from tests.support.programs import MM_RELU
+from tests.support.rule_programs import product, softmax
+from tests.unit.client.fake_service import FakeService, best_json
+from tests.unit.client.known_bests import HASH, LLVM, scheduled, serve, two_layers
+
+
+@pytest.fixture
+def alone() -> Iterator[loopwright.Client]:
+    """A client whose service does not run."""
+    with loopwright.Client("http://127.0.0.1:9") as client:
+        yield client
+
+
+def prefer_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each choice seem faster than the unscheduled program, whatever else the machine does."""
+    monkeypatch.setattr(instant, "_FAR_SLOWER", 0.0)
+    monkeypatch.setattr(instant, "_sample", lambda call: 1e-9)
+
+
+def outcomes(client: loopwright.Client) -> set[str]:
+    assert client.last_report is not None
+    return {function.outcome for function in client.last_report.functions}
+
+
+def run(built: Any, *shapes: tuple[int, ...]) -> tuple[list[Any], Any]:
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal(shape, dtype="float32") for shape in shapes]
+    outputs = relax.VirtualMachine(built, tvm.cpu())["main"](*map(tvm.runtime.tensor, inputs))
+    return inputs, outputs.numpy()
+
+
+def test_without_a_service_a_model_is_scheduled_by_its_rules(
+    alone: loopwright.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefer_choices(monkeypatch)
+    with caplog.at_level(logging.WARNING, logger="loopwright"):
+        built = alone.compile(two_layers(), tune="instant")
+    inputs, result = run(built, (1, 64), (64, 32), (32, 16))
+    expected = np.maximum(inputs[0] @ inputs[1], 0) @ inputs[2]
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    assert "no function has a certified best" in caplog.text
+    report = alone.last_report
+    assert report is not None
+    assert (report.hits, report.misses, report.threads) == ((), (), ())
+    assert len(report.predictions) == 2
+
+
+def test_without_a_service_auto_is_this_machine(alone: loopwright.Client) -> None:
+    assert canonical_target(alone.look_up(MM_RELU, tune="instant").target) == canonical_target(this_cpu())
+
+
+def test_what_the_service_knows_is_not_predicted(
+    service: FakeService, client: loopwright.Client, tuned: Schedule
+) -> None:
+    client.compile(MM_RELU, LLVM, tune="instant")
+    assert outcomes(client) == {"tuned"}
+    serve(service, best_json(HASH, None))
+    client.compile(MM_RELU, LLVM, tune="instant")
+    assert outcomes(client) == {"baseline"}
+
+
+def test_a_prediction_is_not_called_certified(
+    service: FakeService, client: loopwright.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefer_choices(monkeypatch)
+    serve(service)
+    client.apply(product(96, 128, 160), LLVM, tune="instant")
+    [function] = client.last_report.predictions
+    assert (function.outcome, function.best) == ("predicted", None)
+    assert re.search(r"main: predicted, [\d.e+]+x over the baseline here, not certified", str(client.last_report))
+    assert "0 of 1 functions have a certified best, and 1 are predicted" in str(client.last_report)
+
+
+def test_a_choice_with_wrong_results_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    mod = product(32, 48, 64)
+    wrong = scheduled_with_short_sums(mod)
+    right = next(iter(prior.choices(mod, tvm.target.Target(LLVM))))
+    monkeypatch.setattr(prior, "choices", lambda *_: iter([wrong, right]))
+    found = instant._checked(mod["main"], tvm.target.Target(LLVM))
+    assert found is not None
+    assert found.trace == right
+    monkeypatch.setattr(prior, "choices", lambda *_: iter([wrong]))
+    assert instant._checked(mod["main"], tvm.target.Target(LLVM)) is None
+
+
+def scheduled_with_short_sums(mod: tvm.IRModule) -> list[Any]:
+    """Return a trace that keeps the sums of a product in float16."""
+    schedule = Schedule(mod, seed=1)
+    block = schedule.get_sblock("C")
+    schedule.cache_write(block, 0, "global")
+    schedule.unsafe_set_dtype(block, 0, "float16")
+    return trace_to_list(schedule.trace)
+
+
+def test_a_choice_that_cannot_be_built_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign = trace_to_list(scheduled(loopwright.frontends.to_program(MM_RELU).module).trace)
+    monkeypatch.setattr(prior, "choices", lambda *_: iter([foreign]))
+    assert instant._checked(softmax(4, 32)["main"], tvm.target.Target(LLVM)) is None
+
+
+class Sleeping:
+    """A program whose calls take so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.calls = 0
+
+    def bound(self, inputs: list[Any]) -> Callable[[], None]:
+        def call() -> None:
+            self.calls += 1
+            time.sleep(self.seconds)
+
+        return call
+
+
+def checked(choice: Any, unscheduled: Any, first: tuple[float, float]) -> instant._Checked:
+    return instant._Checked(product(2, 2, 2), [[], []], choice, unscheduled, first)
+
+
+@pytest.mark.parametrize(("choice", "unscheduled", "kept"), [(0.004, 0.001, False), (0.001, 0.004, True)])
+def test_the_faster_program_is_kept(choice: float, unscheduled: float, kept: bool) -> None:
+    prediction = instant._timed(checked(Sleeping(choice), Sleeping(unscheduled), (1.0, 1.0)))
+    assert (prediction.trace is not None) == kept
+    assert prediction.us >= 1e6 * choice
+    assert prediction.unscheduled_us >= 1e6 * unscheduled
+
+
+def test_an_unscheduled_program_that_is_far_slower_runs_once() -> None:
+    choice, unscheduled = Sleeping(0.001), Sleeping(0.001)
+    assert instant._timed(checked(choice, unscheduled, (0.1, 0.9))).unscheduled_us == pytest.approx(0.9e6)
+    assert choice.calls > unscheduled.calls == 0
+
+
+def test_nothing_is_predicted_for_another_machine(service: FakeService, client: loopwright.Client) -> None:
+    serve(service)
+    client.apply(MM_RELU, {"kind": "llvm", "mtriple": "riscv64-linux-gnu", "num-cores": 2}, tune="instant")
+    assert outcomes(client) == {"missed"}
+    assert client.last_report.functions[0].prediction is None
+
+
+def test_a_function_with_a_symbolic_extent_stays_as_it_is(service: FakeService, client: loopwright.Client) -> None:
+    serve(service)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((tvm.tirx.Var("n", "int64"), 8), "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(x)))
+    client.compile(builder.get(), LLVM, tune="instant")
+    assert outcomes(client) <= {"missed"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tune": "later"}, {"tune": "instant", "cache": "cache"}, {"tune": "instant", "shapes": {"n": range(1, 3)}}],
+)
+def test_what_cannot_be_is_refused(alone: loopwright.Client, tmp_path: Path, options: dict[str, Any]) -> None:
+    if "cache" in options:
+        options = options | {"cache": tmp_path}
+    with pytest.raises(ValueError, match="tune is"):
+        alone.compile(two_layers(), LLVM, **options)
