@@ -160,7 +160,7 @@ class Workload(Base):
     __tablename__ = "workloads"
 
     hash: Mapped[str] = mapped_column(primary_key=True)
-    family: Mapped[str] = mapped_column(index=True)
+    family: Mapped[str]
     """What it shares with workloads that differ in their shapes only."""
     name: Mapped[str]
     module_json: Mapped[str] = mapped_column("module", CompressedText, key="module_json", deferred=True)
@@ -177,7 +177,10 @@ class Workload(Base):
     """Whether everybody sees it: any job that is not private, or an import, has it. Else `WorkloadHolder` has who."""
     created_at: Mapped[datetime]
 
-    __table_args__ = (Index(None, "created_at", "hash"),)
+    log_size: Mapped[float | None]
+    """The sum of the logarithms of all extents in `args`. None: an earlier release has written the row."""
+
+    __table_args__ = (Index(None, "created_at", "hash"), Index(None, "family", "log_size"))
 
 
 class WorkloadHolder(Base):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+import bisect
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -22,6 +22,7 @@ from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
 from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
 from db.views import TrialView
+from db.workloads import log_size
 from loopwright.codegen.kinds import FailureKind, TrialState
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import encode
@@ -29,8 +30,10 @@ from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Tria
 
 _PER_RELATIVE = 16
 """Traces of one workload. Not tuned."""
-_AT_ONCE = 200
-"""Workloads in memory at a time: with those of a large family, Python would look for garbage in all of its memory."""
+_ROUNDING = 1e-9
+"""Of sums of logarithms."""
+_AT_ONCE = 64
+"""Workloads that are read at a time. Not tuned."""
 _REPEATED = 16
 """So many trials are looked at for each candidate: jobs that begin with what is known measure it again. Not tuned."""
 
@@ -61,7 +64,7 @@ def _nearest(session: Session, workload_hash: str, device_class_id: str, most: i
         return []
     taught = exists().where(TrialRow.workload_hash == Workload.hash, *_teaches(device_class_id))
     others = (
-        select(Workload.hash, Workload.args)
+        select(Workload.hash, Workload.args, Workload.log_size)
         .where(
             Workload.family == own.family,
             Workload.tvm_version == own.tvm_version,
@@ -70,8 +73,19 @@ def _nearest(session: Session, workload_hash: str, device_class_id: str, most: i
         )
         .execution_options(yield_per=_AT_ONCE)
     )
-    distances = {other: _distance(args, own.args) for other, args in session.execute(others)}
-    return heapq.nsmallest(most, distances, key=lambda other: (distances[other], other))
+    found: list[tuple[float, str]] = []
+    size = log_size(shape for shape, *_ in own.args)
+    larger = others.where(Workload.log_size >= size).order_by(Workload.log_size, Workload.hash)
+    smaller = others.where(Workload.log_size < size).order_by(Workload.log_size.desc(), Workload.hash)
+    unknown = others.where(Workload.log_size.is_(None)).order_by(Workload.hash)
+    for nearest_first in (unknown, larger, smaller):
+        for other, args, other_size in session.execute(nearest_first):
+            # The sum of differences is at least the difference of the sums.
+            if other_size is not None and len(found) == most and abs(other_size - size) > found[-1][0] + _ROUNDING:
+                break
+            bisect.insort(found, (_distance(args, own.args), other))
+            del found[most:]
+    return [other for _, other in found]
 
 
 def _fastest_traces(session: Session, workload_hash: str, device_class_id: str, most: int) -> Sequence[str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
@@ -30,6 +31,11 @@ _RECORDS = (
 )
 
 
+def log_size(shapes: Iterable[Iterable[int]]) -> float:
+    """Return the sum of the logarithms of all extents."""
+    return sum(math.log(max(extent, 1)) for shape in shapes for extent in shape)
+
+
 def put_workloads(
     session: Session, workloads: Iterable[Workload], tvm_version: str, now: datetime, *, private_to: str | None = None
 ) -> None:
@@ -45,6 +51,7 @@ def put_workloads(
             "module_json": workload.module_json,
             "script": workload.script,
             "args": [[list(tensor.shape), tensor.dtype, tensor.values] for tensor in workload.args],
+            "log_size": log_size(tensor.shape for tensor in workload.args),
             "op": workload.operation.op,
             "compute_dtype": workload.operation.dtype,
             "flop": workload.operation.flop,

@@ -65,9 +65,9 @@ class World:
     )
 
     def workload(self, hash: str = "w0") -> Workload:
-        """``family-extent``, or just a hash."""
-        family, _, extent = hash.partition("-")
-        args = (TensorInfo((1, int(extent or 784)), "float32"),)
+        """``family-extent``, ``family-extentxextent``, or just a hash."""
+        family, _, extents = hash.partition("-")
+        args = (TensorInfo((1, *(int(extent) for extent in (extents or "784").split("x"))), "float32"),)
         return Workload(hash, family, f"name_{hash}", "{}", f"# {hash}", args)
 
     def job(self, *hashes: str, **fields: Any) -> JobView:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from db.inputs import ImportedRecord
+from db.models import Workload
 from db.states import EventType
+from db.trials import _nearest
 from db.views import EventView, TrialFinished, TrialView
 from loopwright.codegen.kinds import FailureKind, JobState, Lane, Origin, Stage, TrialState
 from tests.contract.db.conftest import World
@@ -293,6 +297,30 @@ def test_relatives_are_the_fastest_of_each_of_the_family_nearest_shapes_first(wo
     assert world.db.trials.relatives("mm-100", world.device_class.id) == far
     assert world.db.trials.relatives("mm-128", "another machine") == []
     assert world.db.trials.relatives("nobody", world.device_class.id) == []
+
+
+def test_the_nearest_are_those_of_all_however_their_sizes_lie(world: World) -> None:
+    """They are looked for by size: shapes of one size may be far from each other."""
+    shapes = [(8, 8), (64, 1), (1, 64), (16, 4), (4, 16), (7, 9), (9, 9), (2, 2), (128, 128), (8, 9), (32, 2), (63, 1)]
+    names = [f"mm-{rows}x{columns}" for rows, columns in shapes]
+    for name in names:
+        world.measured(0.5, hash=name)
+    world.job("mm-8x1", "mm-1000x1000")
+    with world.db._sessions.write() as session:
+        # As a release has written it that knew no sizes.
+        session.execute(update(Workload).where(Workload.hash == "mm-7x9").values(log_size=None))
+    with world.db._sessions.read() as session:
+        asked = dict(zip(names, shapes, strict=True)) | {"mm-8x1": (8, 1), "mm-1000x1000": (1000, 1000)}
+        for name, (rows, columns) in asked.items():
+            distances = {
+                other: abs(math.log(rows / r)) + abs(math.log(columns / c))
+                for other, (r, c) in zip(names, shapes, strict=True)
+                if other != name
+            }
+            for most in (1, 3, 20):
+                found = _nearest(session, name, world.device_class.id, most)
+                expected = sorted(distances.values())[:most]
+                assert [distances[other] for other in found] == pytest.approx(expected)
 
 
 def test_relatives_are_not_all_of_one_workload(world: World) -> None:
