@@ -23,7 +23,7 @@ class Decoded(nn.Module):
         self.bits, self.extents = bits, matrix.numbers.shape
         stored = nibbles(matrix.numbers) if bits == 4 else matrix.numbers
         self.register_buffer("weight", torch.from_numpy(stored))
-        self.register_buffer("scales", torch.from_numpy(matrix.scales))
+        self.register_buffer("scales", torch.from_numpy(matrix.scales).half())  # which represents them
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         outputs, depth = self.extents
@@ -32,7 +32,8 @@ class Decoded(nn.Module):
             numbers = numbers.reshape(outputs, depth // BLOCK, BLOCK) - 8
         else:
             numbers = self.weight.to(x.dtype).reshape(outputs, depth // BLOCK, BLOCK)
-        return nn.functional.linear(x, (numbers * self.scales[..., None]).reshape(outputs, depth))
+        scales = self.scales[..., None].to(x.dtype)
+        return nn.functional.linear(x, (numbers * scales).reshape(outputs, depth))
 
 
 def config(shape: Shape) -> Any:
