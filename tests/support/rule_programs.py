@@ -14,6 +14,7 @@ from tvm.target import Target
 
 from loopwright.codegen.arrays import DRAWS, Array, compare, poison, random_array, tolerance
 from loopwright.codegen.functions import prim_funcs, write_only
+from loopwright.codegen.graph.ranges import ranges_of_rows
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.lowering import lower
@@ -255,6 +256,11 @@ def quantised_layer_norm(rows: int, columns: int, dtype: str = "uint8") -> tvm.I
         y.shape, lambda *i: whole(y(*i) / scale[0], zero[0].astype("float32"), dtype).astype(dtype), name="integers"
     )
     return function(x, gamma, beta, scale, zero, integers)
+
+
+def ranges(rows: int, columns: int) -> tvm.IRModule:
+    x = te.placeholder((rows, columns), name="x")
+    return function(x, ranges_of_rows(x))
 
 
 def rms_norm(rows: int, columns: int) -> tvm.IRModule:

@@ -12,13 +12,14 @@ import pytest
 import torch
 import tvm
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from loopwright import frontends
 from loopwright.applying.lookup import lower
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.lowering import lower as lower_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
-from tests.support.models import LLVM, called, digests, run
+from tests.support.models import LLVM, Calls, called, check, digests, run
 
 Array = np.ndarray[Any, Any]
 DRAWN = np.random.default_rng(3)
@@ -83,6 +84,41 @@ def test_layers_with_other_scales_are_one_function_of_integers() -> None:
     assert len(digests(mod)) == 3  # quantise; the first two layers; the last one
     assert all({"uint8", "int8"} <= each for each in operands(mod, "matmul"))
     assert size < 3 * width * (width + 16)
+
+
+def test_layers_with_dynamic_quantisation_are_the_same_few_functions() -> None:
+    """Scales of the weights are arguments, and the range of the data is found in one pass."""
+    width, name = 96, "x"
+    weights: dict[str, Array] = {}
+    nodes: list[onnx.NodeProto] = []
+    for layer in range(3):
+        weights[f"w{layer}"] = DRAWN.integers(-128, 128, (width, width), "int8")
+        weights[f"t{layer}"] = np.array(0.0007 + layer / 1000, "float32")
+        result = "y" if layer == 2 else f"y{layer}"
+        nodes += [
+            helper.make_node("DynamicQuantizeLinear", [name], [f"q{layer}", f"s{layer}", f"z{layer}"]),
+            helper.make_node("MatMulInteger", [f"q{layer}", f"w{layer}", f"z{layer}"], [f"p{layer}"]),
+            helper.make_node("Cast", [f"p{layer}"], [f"c{layer}"], to=onnx.TensorProto.FLOAT),
+            helper.make_node("Mul", [f"s{layer}", f"t{layer}"], [f"b{layer}"]),
+            helper.make_node("Mul", [f"c{layer}", f"b{layer}"], [result]),
+        ]
+        name = result
+    data = DRAWN.standard_normal((10, width)).astype("float32")
+    model = model_of(nodes, data, weights)
+    mod, _ = lowered(model)
+    assert len(digests(mod)) == 6
+    assert len(called(mod)) == 18
+    [expected] = ReferenceEvaluator(model).run(None, {"x": data})
+    np.testing.assert_allclose(run(mod, torch.from_numpy(data)), expected, 1e-4, 0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("special", [0.0, np.nan, np.inf, -np.inf])
+def test_both_ends_of_a_range_are_found_in_one_pass_and_keep_nan(special: float) -> None:
+    data = torch.from_numpy(DRAWN.standard_normal((3, 5, 67)).astype("float32"))
+    data[1, 2, 66] = special
+    for sign in (1, -1):
+        mod = check(Calls(lambda x: torch.stack([x.max(), -x.min()])), sign * data.abs())
+        assert called(mod).count("ranges") == 1
 
 
 @pytest.mark.parametrize("form", ["int8", "columns", "4 bits", "zero points", "transposed", "lookup"])

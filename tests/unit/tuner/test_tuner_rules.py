@@ -49,6 +49,7 @@ PROGRAMS = {
         programs.log_softmax(3, 100),
         programs.layer_norm(6, 50),
         programs.quantised_layer_norm(5, 44),
+        programs.ranges(6, 75),
         programs.largest_magnitude(7, 40),
         programs.largest(5, 43),
         programs.mean(7, 19),

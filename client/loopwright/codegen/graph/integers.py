@@ -59,6 +59,8 @@ class _Integers(CallRewriter):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         if name == "quantize":
             return self._quantised_before(call)
+        if name == "multiply":
+            return self._by_stored_scale(call)
         if name not in ("matmul", "nn.conv1d", "nn.conv2d") or shape_of(call) is None:
             return call
         left, right = (self._read(operand) for operand in call.args)
@@ -92,6 +94,24 @@ class _Integers(CallRewriter):
                 return call
         scale = self._array(inner.scale)
         return inner.data if scale is not None and 2.0**-100 < scale.item() < 2.0**100 else call
+
+    def _by_stored_scale(self, call: tvm.ir.Call) -> Any:
+        """Return sums of integers times the scale of a tensor and that of a weight, which is stored if it is constant.
+
+        A number would be a part of the function's text: layers that differ in nothing else would be several functions.
+        """
+        for numbers, scale in (call.args, reversed(call.args)):
+            wide, both = self.call_of(numbers, "astype"), self.call_of(scale, "multiply")
+            if wide is None or both is None or shape_of(both) != () or dtype_of(wide.args[0]) != "int32":
+                continue
+            arrays = [self._array(each) for each in both.args]
+            if any(array is not None for array in arrays):
+                stored = [
+                    each if array is None else constant(array.reshape(1))
+                    for each, array in zip(both.args, arrays, strict=True)
+                ]
+                return relax.op.multiply(numbers, self.emit(relax.op.multiply(*stored)))
+        return call
 
     def _read(self, expr: Any) -> _Quantised | None:
         """Return what a tensor stands for; None if it is not a tensor of 8 bits that is dequantised or widened."""

@@ -14,6 +14,7 @@ from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.norms import fuse_rms_norm
 from loopwright.codegen.graph.packed import decode_in_place
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
+from loopwright.codegen.graph.ranges import find_ranges
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
 from loopwright.codegen.graph.transposed_convolution import split_phases
 
@@ -43,6 +44,7 @@ def prepare(mod: tvm.IRModule) -> tvm.IRModule:
         split_phases,
         remove_identities,
         take_in_transposes,
+        find_ranges,
         fold_constants,  # last: masks that are computed as attention reads them stay as they are
     ):
         mod = apply(mod)

@@ -44,7 +44,7 @@ class RowReduce:
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         rows = row_axes(program)
         assert rows is not None, "the rule has no knobs for this function"
-        stages = inline(schedule, program)
+        stages = inline(schedule, program, _terms_of_largest(program))
         last = stages[-1]
         terms = {stage.name: _with_terms(schedule, program, stage, stages) for stage in stages}
         names = [name for each in terms.values() for name in each]
@@ -71,6 +71,13 @@ class RowReduce:
             loops = schedule.get_loops(schedule.get_sblock(name)) if name not in reduced else []
             if len(loops) > 1:
                 vectorize(schedule, name, loops[-1], machine.lanes)
+
+
+def _terms_of_largest(program: AnalysedProgram) -> frozenset[str]:
+    """Return the blocks whose elements a maximum that keeps NaN takes: TVM makes no rows of its terms."""
+    largest = [stage for stage in program.reductions if stage.operation == "largest"]
+    producers = [program.producer(load.source) for stage in largest for load in stage.loads]
+    return frozenset(block.name for block in producers if block is not None and not block.is_reduction)
 
 
 def _with_terms(schedule: Schedule, program: AnalysedProgram, stage: Block, stages: list[Block]) -> list[str]:
