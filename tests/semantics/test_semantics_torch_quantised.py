@@ -13,6 +13,7 @@ import torch.ao.quantization.fx._decomposed  # it registers the operators
 from torch import nn
 
 from loopwright import UnsupportedModel, frontends
+from loopwright.codegen.functions import prim_funcs
 from loopwright.model import Model
 from tests.support.models import Calls, called, lowered
 from tests.support.torch_models import assert_agree, compiled
@@ -127,6 +128,25 @@ def test_products_of_int8_agree() -> None:
         return torch._int_mm(rows, weight).to(torch.float32) * step * scale, torch._int_mm(rows, weight)
 
     assert_agree({"dynamic": product}, (torch.randn(32, 96, generator=DRAWN),), rtol=1e-4, atol=1e-3)
+
+
+def test_layers_with_a_scale_for_each_row_multiply_integers() -> None:
+    """As torchao's Int8DynamicActivationInt8Weight, with the scale of each row rounded up from zero."""
+    weight, scale = whole(40, 96).to(torch.int8), torch.rand(40, generator=DRAWN) / 90
+
+    def layer(x: torch.Tensor) -> torch.Tensor:
+        low, high = torch.amin(x, -1, keepdim=True), torch.amax(x, -1, keepdim=True)
+        largest = torch.maximum(-torch.minimum(low, torch.zeros_like(low)), high.clamp(min=0))
+        step = torch.clamp(largest / 127.5, min=1e-5)
+        rows = torch.clamp(torch.round(x * (1 / step)), -128, 127).to(torch.int8)
+        return torch._int_mm(rows, weight.t()).to(torch.float32) * step * scale
+
+    rows = torch.cat([ROWS, torch.zeros(14, 96), 300 * torch.randn(9, 96, generator=DRAWN)])
+    mod = lowered(Calls(layer), rows)
+    [product] = [func for var, func in prim_funcs(mod) if "matmul" in str(var.name_hint)]
+    assert [str(param.dtype) for param in product.params[:2]] == ["int8", "int8"]
+    assert len(called(mod)) == 5
+    assert_agree({"layer": layer}, (rows,), rtol=1e-5, atol=1e-5)
 
 
 class Packed(nn.Module):
