@@ -39,6 +39,7 @@ from workers.messages import (
     ReferenceKernels,
     ReferenceRequest,
 )
+from workers.ray.patience import measuring_seconds
 from workers.ray.slot import Slot, Turn
 from workers.walls.levels import Level, Policy, choose
 
@@ -48,7 +49,8 @@ BUILD_SECONDS = 60.0
 """Deadline of a build. The fleet sets a shorter one by what builds of the module took (`workers.ray.patience`); this
 one limits the first builds. Not tuned."""
 MEASURE_SECONDS = 30.0
-"""Deadline of each step of a measurement: to load one program, or to take its samples. Not tuned."""
+"""Deadline of each step of a measurement: to load one program, or to take its samples. It is shorter if the candidates
+have cutoffs (`workers.ray.patience`). Not tuned."""
 RACE_SECONDS = 300.0
 """Deadline of each step of a race: one program on one set of inputs, or all timings if a round is short. Not tuned."""
 MODEL_SECONDS = 120.0
@@ -212,8 +214,9 @@ class Measurer:
         current: int | None = None
         since = time.time()
         measure = child_calls.MEASURE.within(self._backend)
+        seconds = measuring_seconds([candidate.cutoff for candidate in remaining.candidates], self._seconds)
         try:
-            for progress in measure.stream(self._child, self._device, remaining, seconds=self._seconds):
+            for progress in measure.stream(self._child, self._device, remaining, seconds=seconds):
                 if progress.position >= len(rest):
                     raise child_calls.malformed()
                 current = rest[progress.position]

@@ -6,7 +6,15 @@ import math
 
 import pytest
 
-from workers.ray.patience import ENOUGH, LEAST_SECONDS, TIMES, Patience
+from workers.ray.patience import (
+    CALLS,
+    ENOUGH,
+    LEAST_MEASURING,
+    LEAST_SECONDS,
+    TIMES,
+    Patience,
+    measuring_seconds,
+)
 
 
 def after(*seconds: float) -> Patience:
@@ -37,3 +45,18 @@ def test_modules_are_told_apart_and_the_unscheduled_program_is_waited_for() -> N
     patience = after(*[1.0] * ENOUGH)
     assert patience.seconds("another", "[]") == math.inf
     assert patience.seconds("module", None) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("cutoffs", "seconds"),
+    [
+        ([1e-6, 3e-6], LEAST_MEASURING),
+        ([0.02, 0.11], CALLS * 0.11),
+        ([2.0], 30.0),
+        ([1e-6, None], 30.0),
+        ([0.0], 30.0),
+    ],
+    ids=str,
+)
+def test_a_slow_candidate_is_given_up_by_what_the_best_takes(cutoffs: list[float | None], seconds: float) -> None:
+    assert measuring_seconds(cutoffs, 30.0) == pytest.approx(seconds)
