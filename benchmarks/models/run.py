@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib.metadata
+import statistics
 import time
 import warnings
 from collections.abc import Callable
@@ -31,10 +32,12 @@ from benchmarks.services import embedded, scratch
 from loopwright import Client, Job, Model, UnsupportedModel
 from loopwright.errors import LoopwrightError
 from loopwright.frontends.torch.values import replaced, tensors
+from loopwright.results.units import latency
 
 SMOKE = ("--only", "BERT", "--trials", "16")
 _MOST_TRIALS = 2048
 """Of a file, whose seconds end the search."""
+_LOOP_SECONDS = 2.0
 _ROUNDS = 16
 """In one process of each engine: a second one would compile the model once more."""
 
@@ -61,7 +64,7 @@ def _architectures(client: Client, options: argparse.Namespace, raw: Raw) -> Non
         if options.only is None or one.name in options.only:
             outcome = {"name": one.name, "class": type(one.model()).__name__}
             figures["models"].append(_tried(outcome, partial(compared, client, one, options.trials)))
-            print(figures["models"][-1], flush=True)
+            print(figures["models"][-1], by_three_clocks(figures["models"][-1]), sep="\n", flush=True)
             raw.append(figures)
 
 
@@ -75,7 +78,7 @@ def _files(client: Client, options: argparse.Namespace, raw: Raw) -> None:
                 outcome |= {"conditions": conditions(), "budget": options.seconds, "limits": "job"}
                 model = file.model(path)
                 raw.append(_tried(outcome, partial(timed, client, model, file.name, options.seconds)))
-                print(raw.lines()[-1], flush=True)
+                print(raw.lines()[-1], by_three_clocks(raw.lines()[-1]), sep="\n", flush=True)
 
 
 def _tried(outcome: dict[str, Any], measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -96,12 +99,14 @@ def tuned(client: Client, architecture: Architecture, trials: int) -> dict[str, 
     model, inputs = architecture.model(), architecture.inputs()
     job = client.submit(model, example_inputs=inputs, max_trials=trials, name=architecture.name)
     job.wait(progress=False)
-    machine = relax.VirtualMachine(client.compile(model, example_inputs=inputs), tvm.cpu())
-    returned = machine["main"](*(tvm.runtime.from_dlpack(tensor.clone()) for tensor in inputs.values()))
+    main = relax.VirtualMachine(client.compile(model, example_inputs=inputs), tvm.cpu())["main"]
+    arguments = [tvm.runtime.from_dlpack(tensor.clone()) for tensor in inputs.values()]
+    returned = main(*arguments)
     got = returned if isinstance(returned, tvm.ir.Array) else [returned]
     with torch.no_grad():
         expected = tensors(model(**replaced(inputs, {})))
     return _tuning(client, job) | {
+        "us": calls_us(partial(main, *arguments)),
         "outputs": len(got),
         "difference": max(
             _distance(torch.from_dlpack(value), right) for value, right in zip(got, expected.values(), strict=True)
@@ -128,9 +133,35 @@ def timed(client: Client, model: Model, name: str, seconds: float) -> dict[str, 
     }
 
 
+def calls_us(call: Callable[[], object]) -> float:
+    """Return the median time of a call in this process, in a loop, as users call a model."""
+    seconds = []
+    until = time.monotonic() + _LOOP_SECONDS
+    while time.monotonic() < until:
+        began = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds) * 1e6
+
+
+def by_three_clocks(line: dict[str, Any]) -> str:
+    """Return the time of a call in the user's process, and what the service says: its own, and that of the functions.
+
+    A figure in brackets is the time in the process divided by that of the service.
+    """
+    shown = [f"{line.get('name') or line.get('file')}: in the process {latency(line.get('us'))}"]
+    for title, key in (("by the fleet", "model_us"), ("sum of certificates", "sum_us")):
+        if line.get("us") and line.get(key):
+            shown.append(f"{title} {latency(line[key])} ({line['us'] / line[key]:.2f})")
+    return ", ".join(shown)
+
+
 def _tuning(client: Client, job: Job) -> dict[str, Any]:
     assert client.last_report is not None
+    model = job.model
     return {
+        "model_us": model and model.measured_us,
+        "sum_us": model and model.best_us,
         "state": job.state,
         "job_error": job.error,
         "notes": list(job.info.notes),
