@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tuner.search.config import SearchConfig
 
-_LEAST_SECONDS = 0.06
+_LEAST_SECONDS = 0.1
 """Of a race's rounds: about what `MIN_ROUNDS` of five programs take with short samples (`workers.device.race`)."""
 _LEAST_CONTENDERS = 3
 """Of a race with the least time. Not tuned."""

@@ -36,8 +36,9 @@ from workers.messages import HOST, Artifact, BuiltRace, Device, RaceAnswer
 
 SAMPLE_SECONDS = 0.01
 """Of one sample: the mean of as many calls as take so long. Not tuned."""
-SHORT_SAMPLE_SECONDS = 0.002
-"""Of one sample at least, if the rounds may not take longer; as in `workers.device.measure`."""
+SHORT_SAMPLE_SECONDS = 0.004
+"""Of one sample at least, if the rounds may not take longer. A program may claim a fifth less than such a sample takes
+(`workers.device.runner.SLACK_SECONDS`). Not tuned."""
 ROUNDS = 15
 """Not tuned."""
 MIN_ROUNDS = 5

@@ -134,7 +134,7 @@ def test_a_noisy_race_of_a_small_task_is_not_taken_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "programs", "calls"), [(15.0, 4, 100), (0.06, 4, 30), (0.06, 9, 20), (0.001, 2, 20)], ids=str
+    ("seconds", "programs", "calls"), [(15.0, 4, 100), (0.1, 4, 50), (0.1, 9, 40), (0.001, 2, 40)], ids=str
 )
 def test_a_short_race_has_as_many_rounds_of_shorter_samples(seconds: float, programs: int, calls: int) -> None:
     numbers: list[int] = []
