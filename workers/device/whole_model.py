@@ -41,10 +41,12 @@ from workers.messages import Device, ModelProgram, ModelTimes
 
 MAX_WEIGHT_BYTES = 2**30
 """They are in memory several times while they are bound and packed."""
-LOOPS = 5
+SECONDS = 1.0
+"""Of all loops, if there may be as many. Not tuned."""
+LOOP_SECONDS = 0.02
+"""Of one loop: so that most loops of a short model lie between the interruptions by other processes. Not tuned."""
+LEAST_LOOPS, MOST_LOOPS = 5, 25
 """Not tuned."""
-LOOP_SECONDS = 0.3
-"""Of one loop. Not tuned."""
 LEAST_CALLS = 3
 """In one loop: so that a model that takes a second is timed in 20. Not tuned."""
 
@@ -67,13 +69,17 @@ def time_model(device: Device, model: ModelProgram, confine: Confine) -> Iterato
 
 
 def in_a_loop(seconds: Callable[[int], float]) -> list[float]:
-    """Return the mean seconds of a call in each of `LOOPS` loops, as a user's process calls a model.
+    """Return the mean seconds of a call in each of several loops, as a user's process calls a model.
 
-    A call for itself, after the process had stood still, takes up to a third longer: threads sleep, and caches have
-    been used by others. ``seconds`` is like `Runner.seconds` of the program.
+    Their median is to be what most calls of the user take, also where other processes interrupt some of them. A call
+    for itself, after the process had stood still, takes up to a third longer: threads sleep, and caches have been used
+    by others. ``seconds`` is like `Runner.seconds` of the program.
     """
-    number = max(LEAST_CALLS, round(LOOP_SECONDS / max(seconds(0), 1e-9)))
-    return [seconds(number) for _ in range(LOOPS)]
+    first = max(seconds(0), 1e-9)
+    call = first if first > LOOP_SECONDS else seconds(1)  # without the cold caches and sleeping threads of the first
+    number = max(LEAST_CALLS, round(LOOP_SECONDS / max(call, 1e-9)))
+    loops = round(SECONDS / (number * max(call, 1e-9)))
+    return [seconds(number) for _ in range(min(max(loops, LEAST_LOOPS), MOST_LOOPS))]
 
 
 class _Model:
