@@ -20,7 +20,17 @@ from loopwright.codegen.kinds import (
     TrialState,
 )
 from tuner.budget import Budget
-from tuner.types import Activity, Certificate, DeviceClass, DeviceState, LibraryTime, Operation, Span, TensorInfo
+from tuner.types import (
+    Activity,
+    Certificate,
+    DeviceClass,
+    DeviceState,
+    LibraryTime,
+    Operation,
+    RunnerUp,
+    Span,
+    TensorInfo,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +267,7 @@ class CertificateView:
     signed: SignedDocument
     verdict: SignedDocument | None
     interval: SpeedupInterval
+    runner_up: RunnerUp | None
 
     @property
     def speedup(self) -> float:

@@ -12,8 +12,11 @@ from loopwright.codegen.math_mode import TF32
 from tuner.closing import RacePlan
 from tuner.floor import least_seconds, race
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
-from tuner.types import BASELINE, Certificate, Failure, Measured, Trial, Workload
+from tuner.races.grade import graded
+from tuner.types import BASELINE, Certificate, Failure, Measured, RunnerUp, Trial, Workload
 
+TIE = 0.01
+"""Of a median: what a tie may cost at most. Not tuned."""
 _BY_CONSENT = "; factors of float32 may be rounded to TF32 (math tf32), the reference rounds none"
 _WITHOUT_NAN = "; no NaN, of which the function's results depend on the order of comparisons"
 
@@ -64,17 +67,58 @@ def _accepted(result: RaceResult) -> dict[str, Raced]:
 
 
 def winner(result: RaceResult) -> str | None:
-    """Return the hash of the contender with the lowest median, or None if it does not beat the baseline.
+    """Return the hash of the contender that is published, or None if the fastest does not beat the baseline.
 
-    Contenders that did not run in all rounds cannot win.
+    Contenders that did not run in all rounds cannot win. Those that the race cannot tell from the one with the lowest
+    median are tied with it, and of these the one with the lowest hash wins, so that another race of the same contenders
+    is likely to have the same winner.
     """
-    accepted = _accepted(result)
-    rounds = max(len(entry.run_secs) for entry in [result.baseline, *accepted.values()])
-    finished = {key: entry for key, entry in accepted.items() if len(entry.run_secs) == rounds}
+    finished = _finished(result)
     if not finished:
         return None
-    best = min(finished, key=lambda key: statistics.median(finished[key].run_secs))
-    return best if _beats(finished[best], result.baseline) else None
+    fastest = min(finished.values(), key=_median)
+    if not _beats(fastest, result.baseline):
+        return None
+    return min(key for key, entry in finished.items() if _ties(entry, fastest) and _beats(entry, result.baseline))
+
+
+def runner_up(result: RaceResult) -> RunnerUp | None:
+    """Return the fastest program of the race besides the winner, and by how much it lost; None if there was no other.
+
+    It lost by less than nothing if it was tied with the winner, and had the lower median.
+    """
+    best = winner(result)
+    others = {key: entry for key, entry in _finished(result).items() if key != best}
+    if best is not None and len(result.baseline.run_secs) == _rounds(result):
+        others[BASELINE.hash] = result.baseline
+    if not others:
+        return None
+    second = min(others, key=lambda key: _median(others[key]))
+    won = result.baseline if best is None else _accepted(result)[best]
+    ratio, _ = graded(others[second].run_secs, won.run_secs)
+    return RunnerUp(second, ratio.value, ratio.low, ratio.high)
+
+
+def _finished(result: RaceResult) -> dict[str, Raced]:
+    """Return the accepted contenders that ran in all rounds."""
+    rounds = _rounds(result)
+    return {key: entry for key, entry in _accepted(result).items() if len(entry.run_secs) == rounds}
+
+
+def _rounds(result: RaceResult) -> int:
+    return max(len(entry.run_secs) for entry in [result.baseline, *_accepted(result).values()])
+
+
+def _median(entry: Raced) -> float:
+    return statistics.median(entry.run_secs)
+
+
+def _ties(entry: Raced, fastest: Raced) -> bool:
+    """Return whether the medians are within `TIE`, and the interval of their ratio contains 1."""
+    if _median(entry) > (1 + TIE) * _median(fastest):
+        return False
+    ratio, _ = graded(entry.run_secs, fastest.run_secs)
+    return ratio.low <= 1.0
 
 
 def _beats(contender: Raced, baseline: Raced) -> bool:
@@ -117,4 +161,5 @@ def _certificate(
         seed=result.seed,
         artifact_sha256=result.artifacts.get(candidate_hash),
         waited=result.waited,
+        runner_up=runner_up(result),
     )

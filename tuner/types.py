@@ -309,6 +309,20 @@ class Waited:
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The fastest program of a race besides the winner.
+
+    ``slowdown`` is its median over the winner's, ``low`` to ``high`` the interval of 95 %; ``high`` is infinite after a
+    single round.
+    """
+
+    candidate_hash: str
+    slowdown: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The evidence for a best: correctness against the unscheduled program, and the closing interleaved race.
 
@@ -341,6 +355,8 @@ class Certificate:
     """Of the GPU after the last round; None for a CPU, and if it is unknown."""
     waited: Waited | None = field(default=None, compare=False)
     """None if the race did not have to wait, and where it is read from the database."""
+    runner_up: RunnerUp | None = field(default=None, compare=False)
+    """None if nothing else ran in all rounds, and where it is read from the database."""
 
     @property
     def speedup(self) -> float:

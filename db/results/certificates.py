@@ -17,7 +17,7 @@ from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
 from db.models import Certificate as CertificateRow
-from db.results.evidence import document, interval_of
+from db.results.evidence import document, interval_of, runner_up_of
 from db.results.signing_keys import current_signer
 from db.views import BestView, CertificateView, SignedDocument
 from loopwright.codegen.kinds import TrialState
@@ -69,6 +69,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         signed=SignedDocument(row.document, row.key_id, row.signature),
         verdict=_verdict(row),
         interval=interval_of(row.document),
+        runner_up=runner_up_of(row.document),
     )
 
 

@@ -13,7 +13,7 @@ from db.views import SpeedupInterval
 from loopwright.codegen import signatures
 from loopwright.codegen.kinds import Grade
 from tuner.codec import encode
-from tuner.types import Certificate
+from tuner.types import Certificate, RunnerUp
 
 FORMAT = 1
 
@@ -22,6 +22,16 @@ def interval_of(document: str) -> SpeedupInterval:
     """Return the interval of a document's speedup."""
     fields = json.loads(document)
     return SpeedupInterval(**fields["interval"], grade=Grade(fields["grade"]))
+
+
+def runner_up_of(document: str) -> RunnerUp | None:
+    """Return the runner-up of a document; None if it has none, as documents from before they had any."""
+    fields = json.loads(document).get("runner_up")
+    if fields is None:
+        return None
+    slowdown = fields["slowdown"]
+    high = math.inf if slowdown["high"] is None else slowdown["high"]
+    return RunnerUp(fields["candidate"], slowdown["value"], slowdown["low"], high)
 
 
 def document(
@@ -68,19 +78,26 @@ def document(
             "max_rel_error": certificate.max_rel_error,
             "baseline_run_secs": list(certificate.baseline_run_secs),
             "best_run_secs": list(certificate.best_run_secs),
-            "interval": {
-                "value": interval.value,
-                "low": interval.low,
-                "high": interval.high if math.isfinite(interval.high) else None,
-            },
+            "interval": _range(interval.value, interval.low, interval.high),
             "grade": grade.value,
             "contenders": certificate.contenders,
+            "runner_up": _runner_up(certificate.runner_up),
             "rejected": {key: failure.kind.value for key, failure in certificate.rejected.items()},
             "library": encode(certificate.library),
             "sandbox": encode(certificate.sandbox),
             "device_state": encode(certificate.device_state),
         }
     )
+
+
+def _range(value: float, low: float, high: float) -> dict[str, float | None]:
+    return {"value": value, "low": low, "high": high if math.isfinite(high) else None}
+
+
+def _runner_up(second: RunnerUp | None) -> dict[str, Any] | None:
+    if second is None:
+        return None
+    return {"candidate": second.candidate_hash, "slowdown": _range(second.slowdown, second.low, second.high)}
 
 
 def verdict(certificate: CertificateRow, job_id: str, result: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from dataclasses import asdict
 from typing import Any
@@ -25,7 +26,7 @@ from loopwright.codegen.weights.packed_weight import packs_weight
 from service.records.reproduce import reproduce
 from service.units import micros
 from tuner.inspection.answers import Scripts
-from tuner.types import DeviceClass, DeviceState, LibraryTime
+from tuner.types import DeviceClass, DeviceState, LibraryTime, RunnerUp
 
 
 def library(time: LibraryTime | None) -> schemas.Library | None:
@@ -36,6 +37,13 @@ def library(time: LibraryTime | None) -> schemas.Library | None:
 
 def interval(of: SpeedupInterval | None) -> schemas.Range | None:
     return None if of is None else schemas.Range(value=of.value, low=of.low, high=of.high)
+
+
+def runner_up(of: RunnerUp | None) -> schemas.RunnerUp | None:
+    if of is None:
+        return None
+    slowdown = schemas.Range(value=of.slowdown, low=of.low, high=of.high if math.isfinite(of.high) else None)
+    return schemas.RunnerUp(candidate=of.candidate_hash, slowdown=slowdown)
 
 
 def device_state(state: DeviceState | None) -> schemas.DeviceState | None:
@@ -71,6 +79,7 @@ def certificate(view: CertificateView) -> schemas.Certificate:
         interval=interval(view.interval),
         grade=view.interval.grade,
         contenders=evidence.contenders,
+        runner_up=runner_up(view.runner_up),
         rejected=[
             schemas.RejectedContender(
                 candidate=candidate_hash,

@@ -45,6 +45,7 @@ def signed(best: dict[str, Any], private_key: str = PRIVATE_KEY) -> dict[str, An
             "tvm_version": TVM_VERSION,
             "codegen_version": best.get("codegen_version", 1),
             "seed": 0,
+            "runner_up": certificate.get("runner_up"),
             "rejected": {each["candidate"]: each["kind"] for each in certificate["rejected"]},
             "library": library and {"name": library["name"], "run_secs": library["run_secs"]},
             "device_state": certificate.get("device_state"),

@@ -138,6 +138,9 @@ def certificate_words(certificate: schemas.Certificate) -> str:
     race = f"race of {certificate.rounds} rounds (sandbox: {certificate.sandbox})"
     if certificate.interval is not None and certificate.grade is not None:
         race = f"{certificate.grade}, 95 % interval {interval_words(certificate.interval)}; {race}"
+    if certificate.runner_up is not None:
+        second, lost = certificate.runner_up.candidate, certificate.runner_up.slowdown
+        race += f"; {second[:8]} came second, at {ratio(lost.value, lost)} the time ({interval_words(lost)})"
     if certificate.device_state is not None:
         race += f"; GPU after it: {_state_words(certificate.device_state)}"
     return f"{certificate.created_at:%Y-%m-%d %H:%M} UTC; {race}; {error}; inputs: {certificate.inputs}"

@@ -36,6 +36,7 @@ _OF_CERTIFICATE: dict[str, Callable[[schemas.Evidence], Any]] = {
     "interval": lambda signed: signed.interval,
     "grade": lambda signed: signed.grade,
     "contenders": lambda signed: signed.contenders,
+    "runner_up": lambda signed: signed.runner_up,
     "sandbox": lambda signed: signed.sandbox,
     "device_state": lambda signed: signed.device_state,
 }

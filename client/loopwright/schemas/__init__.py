@@ -45,6 +45,7 @@ from loopwright.schemas.evidence import (
     Evidence,
     LibrarySamples,
     Machine,
+    RunnerUp,
     SignedDocument,
     SigningKey,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "Right",
     "Roofline",
     "RooflinePoint",
+    "RunnerUp",
     "SandboxLevel",
     "Scope",
     "SignedDocument",

@@ -80,6 +80,15 @@ class LibrarySamples(Read):
     """Seconds per call."""
 
 
+class RunnerUp(Read):
+    """The fastest program of a closing race besides the best."""
+
+    candidate: str
+    """Digest of the candidate."""
+    slowdown: Range
+    """Its median latency over the best's, with the interval of 95 %. Where both are tied, it may be below 1."""
+
+
 class Evidence(Read):
     """The document of a certificate: what was certified, where, and all that the closing race measured."""
 
@@ -133,6 +142,8 @@ class Evidence(Read):
     """As `Certificate.grade`."""
     contenders: int
     """As `Certificate.contenders`."""
+    runner_up: RunnerUp | None = None
+    """As `Certificate.runner_up`."""
     rejected: dict[str, FailureKind]
     """Why candidates of the race may not be published, by digest."""
     library: LibrarySamples | None

@@ -8,7 +8,7 @@ from typing import Any
 from loopwright.codegen.kinds import FailureKind, Grade, SandboxLevel
 from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, Wire
-from loopwright.schemas.evidence import SignedDocument
+from loopwright.schemas.evidence import RunnerUp, SignedDocument
 from loopwright.schemas.gates import Range
 
 
@@ -105,6 +105,9 @@ class Certificate(Wire):
     """How sure the speedup is; None from services before they gave grades."""
     contenders: int
     """Candidates in the closing race."""
+    runner_up: RunnerUp | None = None
+    """The fastest other program of the closing race, and by how much it lost; None if no other ran in all rounds, and
+    from services before they gave it."""
     rejected: list[RejectedContender]
     """Contenders of the closing race that failed or computed a wrong result."""
     library: Library | None

@@ -11,6 +11,7 @@ import pytest
 
 import loopwright
 from loopwright import schemas
+from loopwright.cli.views import certificate_words
 from loopwright.codegen import signatures
 from loopwright.results import evidence
 from tests.support.evidence import KEY, RESULT, rechecked, sign, signed
@@ -25,9 +26,12 @@ REJECTED = {"candidate": "c" * 32, "record_id": None, "stage": "certify", "kind"
 STATE = {"sm_mhz": 1980, "memory_mhz": None, "celsius": 61, "watts": 412, "throttled": ["power_cap"]}
 
 
+RUNNER_UP = {"candidate": "c" * 32, "slowdown": {"value": 1.1, "low": 1.05, "high": 1.2}}
+
+
 def honest() -> dict[str, Any]:
     best = best_json(HASH, TRACE)
-    more = {"library": LIBRARY, "rejected": [REJECTED], "device_state": STATE}
+    more = {"library": LIBRARY, "rejected": [REJECTED], "device_state": STATE, "runner_up": RUNNER_UP}
     return signed(best | {"certificate": best["certificate"] | more})
 
 
@@ -42,6 +46,11 @@ def in_certificate(best: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_an_honest_best_is_taken() -> None:
     assert check(honest()).workload_hash == HASH
+
+
+def test_the_runner_up_is_shown() -> None:
+    words = certificate_words(schemas.Best.model_validate(honest()).certificate)
+    assert "; cccccccc came second, at 1.1x the time (1.1x to 1.2x)" in words
 
 
 CERTIFICATE = {
@@ -61,6 +70,7 @@ CERTIFICATE = {
     "interval": {"value": 10.0, "low": 9.9, "high": 10.1},
     "grade": "noisy",
     "contenders": 25,
+    "runner_up": RUNNER_UP | {"slowdown": {"value": 2.0, "low": 1.9, "high": 2.1}},
     "rejected": [],
     "library": LIBRARY | {"us": 26.0},
     "sandbox": "namespaces",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 
 from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage, Values
 from tests.support.tuner_programs import elementwise
-from tuner.certify import certify, winner
+from tuner.certify import certify, runner_up, winner
 from tuner.closing import RacePlan
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
@@ -220,3 +221,63 @@ def test_who_is_faster_than_the_machine_is_rejected() -> None:
     found = _certify(fleet, [_trial("a", 5e-10), _trial("b", 0.9)])
     assert found.candidate_hash == _hash("b")
     assert found.rejected[_hash("a")].kind is FailureKind.WRONG_RESULT
+
+
+def _race(baseline: Raced, **contenders: Raced) -> RaceResult:
+    return RaceResult(baseline, dict(contenders))
+
+
+ROUNDS = tuple(0.1 + 0.001 * (number % 5) for number in range(15))
+"""In seconds; they differ by up to 4 %."""
+
+
+def _times(factor: float, shift: int = 0) -> Raced:
+    """A program that takes ``factor`` times as long, in rounds that were disturbed otherwise."""
+    return _entry(*(factor * ROUNDS[(number + shift) % 15] for number in range(15)))
+
+
+SLOW = _times(10.0)
+
+
+def test_of_contenders_that_a_race_cannot_tell_apart_the_lowest_hash_wins_whichever_was_faster() -> None:
+    for first, second in ((1.0, 1.001), (1.001, 1.0)):
+        assert winner(_race(SLOW, a=_times(first), b=_times(second, 2), c=_times(1.0005, 3))) == "a"
+        assert winner(_race(SLOW, c=_times(first), b=_times(second, 2))) == "b"
+
+
+def test_a_tie_costs_no_more_than_a_hundredth() -> None:
+    # Every round was slower by 0.5 %: no tie, however little that is.
+    assert winner(_race(SLOW, a=_times(1.005), b=_times(1.0))) == "b"
+    # Nobody knows whether it is slower, but its median is by 2 %.
+    noisy = _entry(*(1.02 * each * (0.7 if number % 2 else 1.5) for number, each in enumerate(ROUNDS)))
+    middle = statistics.median(noisy.run_secs)
+    scaled = _entry(*(each * 1.02 * statistics.median(ROUNDS) / middle for each in noisy.run_secs))
+    assert winner(_race(SLOW, a=scaled, b=_times(1.0))) == "b"
+
+
+def test_who_ties_with_the_fastest_has_to_beat_the_baseline_too() -> None:
+    baseline = _times(1.004)
+    assert winner(_race(baseline, a=_times(1.004), b=_times(1.0))) == "b"
+
+
+def test_a_certificate_says_by_how_much_the_second_best_lost() -> None:
+    second = runner_up(_race(SLOW, a=_times(1.0), b=_times(1.5), c=_times(2.0)))
+    assert second is not None
+    assert second.candidate_hash == "b"
+    assert second.slowdown == pytest.approx(1.5)
+    assert second.low <= second.slowdown <= second.high
+    # The baseline is one, too, and so is a contender that lost against it.
+    assert runner_up(_race(SLOW, a=_times(1.0))).candidate_hash == BASELINE.hash
+    lost = runner_up(_race(_times(1.0), a=_times(1.25), b=_times(2.0)))
+    assert (lost.candidate_hash, lost.slowdown) == ("a", pytest.approx(1.25))
+    # A tie may have had the lower median.
+    tied = runner_up(_race(SLOW, a=_times(1.001), b=_times(1.0, 2)))
+    assert (tied.candidate_hash, tied.slowdown < 1) == ("b", True)
+    assert runner_up(_race(SLOW)) is None
+    # What did not run in all rounds is no second best.
+    assert runner_up(_race(_entry(1.0), a=_entry(0.5, 0.5), b=_entry(0.1))) is None
+    found = _certify(
+        _ScriptedRaces({"a": _entry(0.5, 0.6, 0.55), "b": _entry(1.0, 1.2, 1.1)}), [_trial("a", 0.1), _trial("b", 0.2)]
+    )
+    assert found.runner_up is not None
+    assert found.runner_up.slowdown == pytest.approx(2.0)
