@@ -67,6 +67,8 @@ class JobView:
     model_secs: float | None
     group_id: str | None
     labels: dict[str, str]
+    has_variants: bool
+    """Whether it tunes one module for several shapes, of which a run of the model has one."""
 
 
 @dataclass(frozen=True, slots=True)

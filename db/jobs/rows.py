@@ -46,6 +46,7 @@ def job_view(row: Job) -> JobView:
         model_secs=row.model_secs,
         group_id=row.group_id,
         labels=json.loads(row.labels_json),
+        has_variants=len(row.shapes or ()) > 1,
     )
 
 

@@ -55,7 +55,10 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
             time_left_s=time_left(view, tasks, datetime.now(UTC)),
         ),
         model=model(view, tasks),
-        tasks=[task(item, *shares) for item, shares in zip(tasks, _shares(tasks), strict=True)],
+        tasks=[
+            task(item, None if view.has_variants else of_model, of_budget)
+            for item, (of_model, of_budget) in zip(tasks, _shares(tasks), strict=True)
+        ],
     )
 
 
@@ -124,7 +127,7 @@ def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | No
     bests = [None if item.best_secs is None else item.weight * item.best_secs for item in tasks]
     before = sum(each for each in baselines if each is not None)
     after = sum(each for each in bests if each is not None)
-    if not tasks or None in baselines or None in bests or not after:
+    if not tasks or None in baselines or None in bests or not after or view.has_variants:
         return None
     latency = after if view.model_secs is None else view.model_secs
     return schemas.ModelLatency(

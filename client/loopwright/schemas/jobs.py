@@ -150,7 +150,8 @@ class Task(Wire):
     error: str | None
     """Why the task failed; None if it did not."""
     model_share: float | None
-    """Weight times best latency so far, divided by the sum over the job's tasks; None until each has a latency."""
+    """Weight times best latency so far, divided by the sum over the job's tasks; None until each has a latency, and in
+    a job for several shapes."""
     budget_share: float | None
     """Trials divided by the trials of the whole job; None before the first trial."""
     library: Library | None
@@ -235,7 +236,7 @@ class Job(Wire):
     progress: Progress
     """Progress of the job."""
     model: ModelLatency | None
-    """None until each task has both latencies."""
+    """None until each task has both latencies, and for several shapes, of which a run of the model has one."""
     tasks: list[Task]
     """Tasks of the job."""
 

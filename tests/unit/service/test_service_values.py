@@ -109,6 +109,7 @@ JOB = JobView(
     model_secs=None,
     group_id=None,
     labels={},
+    has_variants=False,
 )
 TASK = TaskView(
     id="t",
@@ -148,6 +149,13 @@ def test_a_task_says_where_the_model_calls_it_in_short_and_in_full() -> None:
 def test_a_job_says_what_it_does_and_how_long_it_measured() -> None:
     shown = wire.job(JOB, [TASK, replace(TASK, device_secs=0.5)])
     assert (shown.activity, shown.device_s) == ("closing race, 3 of 15", 2.75)
+
+
+def test_a_job_for_several_shapes_does_not_sum_its_variants() -> None:
+    assert wire.job(JOB, [TASK, TASK]).model is not None
+    several = wire.job(replace(JOB, has_variants=True), [TASK, TASK])
+    assert several.model is None
+    assert [task.model_share for task in several.tasks] == [None, None]
 
 
 def test_time_left_goes_by_the_pace_until_now() -> None:
