@@ -21,15 +21,15 @@ CEILINGS = {
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders, whose
     # programs share weights. A cache. Products of blocks of integers, and attention of ONNX Runtime with a cache. The
     # rules of the built-in space, which the search had before: the client answers with them where nothing is known.
-    "client": 37_840,
+    "client": 37_900,
     # Closing races planned within a job's time. Its rules are the client's.
     "tuner": 7_255,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races.
     "workers": 8_440,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
-    "db": 8_145,
-    "service": 9_180,
+    "db": 8_175,
+    "service": 9_240,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -40,8 +40,8 @@ CEILINGS = {
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
-    "tests": 55_500,
-    DASHBOARD: 11_940,
+    "tests": 55_700,
+    DASHBOARD: 12_600,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}
 

@@ -20,6 +20,7 @@ from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import relax_funcs
 from loopwright.codegen.graph.layout import layout_notes
+from loopwright.codegen.host.quiet import POWERS, without_lines
 from loopwright.codegen.program.batching import batch_axis, not_batchlike
 from loopwright.codegen.program.dispatch import ShapeVariant, dispatch
 from loopwright.codegen.program.lowering import lower, relax_symbols
@@ -44,7 +45,8 @@ def plan(program: Program, shapes: Portfolio | Extents, **options: Any) -> Portf
     if isinstance(shapes, Portfolio):
         return shapes
     chosen = plan_shapes(shapes, **options)
-    lowered = lower(_bound(program, chosen).module, lookup.ASSUMED)
+    with without_lines(POWERS):
+        lowered = lower(_bound(program, chosen).module, lookup.ASSUMED)
     return plan_shapes(shapes, **options, not_padded=_not_padded(lowered, chosen.name))
 
 

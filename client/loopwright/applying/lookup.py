@@ -14,6 +14,7 @@ from loopwright.applying.report import Prediction
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.gpu.tf32 import check_math
+from loopwright.codegen.host.quiet import POWERS, without_lines
 from loopwright.codegen.program import lowering
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.target import target_from
@@ -111,7 +112,8 @@ def lower(program: Program, target: Target, params: dict[str, Any] | None = None
     if params and not has_relax(program.module):
         raise ValueError("params are bound to a Relax function, and this module has none")
     try:
-        return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
+        with without_lines(POWERS):
+            return attach(lowering.lower(program.module, target), {**program.weights, **(params or {})})
     except tvm.error.InternalError as error:
         raise UnsupportedModel(
             f"TVM cannot lower a part of this model: {first_line(error)}; write that part with other operators, or "
