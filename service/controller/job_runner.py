@@ -112,6 +112,7 @@ class JobRunner:
         self._db.jobs.set_activity(job.id, claimed.lease_token, "waiting for its turn on the machines")
         self._share.trials = job.budget.max_trials
         self._share.begin(lambda: not self._db.jobs.cancel_requested(job.id, claimed.lease_token))
+        self._db.jobs.set_activity(job.id, claimed.lease_token, "preparing the search")
 
     def _renewed(self, claimed: ClaimedJob) -> ClaimedJob:
         """Renew the lease after an outage, and return the job as it is now. Raises LeaseLost."""

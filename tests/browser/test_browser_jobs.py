@@ -95,6 +95,8 @@ def test_the_overview_counts(page: Page, service: ServiceClient, job: dict[str, 
     expect(figures).to_contain_text("1 of 1")
     expect(figures).to_contain_text(f"of {overview['workloads']} workload")
     expect(row(page, "Jobs", "the newest")).to_be_visible()
+    gains = [best["baseline_us"] - best["best_us"] for best in overview["recent_bests"]]
+    assert gains == sorted(gains, reverse=True)
     newest = overview["recent_bests"][0]
     # A workload may have bests on several device classes.
     best = row(page, "Recent bests", newest["workload_hash"][:12]).first
@@ -107,16 +109,20 @@ def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any
     page.goto(f"{service.url}/jobs/{job['id']}")
     [task] = job["tasks"]
     line = row(page, "Tasks", task["workload_hash"][:12])
-    for text in ("main", "succeeded", "certified", "search", "µs", TIMES, "100%", f"{task['trials']} trials"):
+    facts = ("main", task["source"], "succeeded", "certified", "search", "µs", TIMES, "100%")
+    for text in (*facts, f"{task['trials']} trials"):
         expect(line).to_contain_text(text)
+    verdict = page.get_by_role("region", name="Verdict")
+    for text in ("Done", "One call takes", "faster than the program without a schedule", "in measuring slots"):
+        expect(verdict).to_contain_text(text)
     expect(page.get_by_role("img", name=re.compile(r"Timeline of .*build .*measure"))).to_be_visible()
     expect(page.get_by_text(re.compile(r"Total time over all workers: propose .*, build .*, measure"))).to_be_visible()
     page.get_by_role("tab", name="Events").click()
     expect(page).to_have_url(f"{service.url}/jobs/{job['id']}?tab=events")
     events = page.get_by_role("list", name="Events, the newest first")
-    expect(events).to_contain_text("Task main is succeeded")
+    expect(events).to_contain_text(re.compile(r"Task main:\d+ is succeeded"))
     page.get_by_role("switch", name="Show every trial").click()
-    expect(events).to_contain_text(re.compile(r"Trial #\d+ of main took"))
+    expect(events).to_contain_text(re.compile(r"Trial #\d+ of main:\d+ took"))
     page.get_by_role("tab", name="Failures").click()
     expect(page).to_have_url(re.compile("tab=failures"))
     page.get_by_role("tabpanel").get_by_text(re.compile("No trial has failed|at (build|measure)")).first.wait_for()
@@ -129,6 +135,7 @@ def test_what_the_whole_model_gained(page: Page, service: ServiceClient, finishe
     page.goto(f"{service.url}/jobs/{job_id}")
     whole = page.get_by_role("region", name="Whole model")
     expect(whole).to_contain_text("sum of 2 functions")
+    expect(page.get_by_role("img", name=re.compile(r"^(Before|After), .*%"))).to_have_count(2)
     expect(whole).to_contain_text(re.compile(rf"Speedup\d+(\.\d+)?{TIMES}"))
     expect(page.get_by_role("region", name="Beside other engines")).to_have_count(0)
     assert service.http.put(f"/api/v1/jobs/{job_id}/comparison", json=comparison()).status_code == 200

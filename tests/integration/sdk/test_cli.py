@@ -178,7 +178,7 @@ def test_events_are_sentences(cli: Cli, product: Job) -> None:
     lines = cli("job", "events", product.id).out.splitlines()
     assert re.fullmatch(r" +\d+  job      queued", lines[0])
     assert re.fullmatch(r" +\d+  job      succeeded", lines[-1])
-    assert any(re.search(r"trial    main #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
+    assert any(re.search(r"trial    main(:\d+)? #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
     assert any(re.search(r"task     main: succeeded, [\d.]+ (ns|µs), [\d.]+x, certified", line) for line in lines)
     events = [json.loads(line) for line in cli("job", "events", product.id, "--json").out.splitlines()]
     assert len(events) == len(lines)

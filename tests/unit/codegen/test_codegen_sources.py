@@ -109,7 +109,7 @@ class Module:
 
 def test_calls_of_a_script_come_from_their_lines() -> None:
     found = extract_tasks(read_module("tvmscript", SCRIPT), LLVM).tasks
-    assert {task.workload.name: task.sources for task in found} == {"matmul": ("line 9",), "softmax": ("line 10",)}
+    assert {task.workload.name: task.sources for task in found} == {"matmul": ("main:9",), "softmax": ("main:10",)}
 
 
 def test_a_function_of_a_script_comes_from_the_line_of_its_definition() -> None:
@@ -121,7 +121,7 @@ def scale(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):
             B[v] = A[v] * T.float32(2)
 """
     [task] = extract_tasks(read_module("tvmscript", script), LLVM).tasks
-    assert task.sources == ("line 2",)
+    assert task.sources == ("scale:2",)
 
 
 def test_a_script_that_says_where_it_comes_from_is_believed() -> None:

@@ -63,13 +63,14 @@ class SourceBuilder(relax.BlockBuilder):
 def with_lines(mod: tvm.IRModule, text: str) -> tvm.IRModule:
     """Return a module with the lines of the TVMScript that defines it as its sources.
 
-    A PrimFunc comes from the line of its ``def``, a call in a Relax function from its own. A module that says already
+    They are functions with lines: ``scale:12``. A PrimFunc comes from the line of its ``def``, a call in a Relax
+    function from its own. A module that says already
     where it comes from is returned as it is.
     """
     if _attribute(mod, SOURCES):
         return mod
     functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
-    own = {name: [f"line {node.lineno}"] for name, node in functions.items()}
+    own = {name: [f"{name}:{node.lineno}"] for name, node in functions.items()}
     found = mod.with_attr(PLACES, {str(var.name_hint): own.get(str(var.name_hint), []) for var, _ in prim_funcs(mod)})
     lines: dict[str, str] = {}
     for var, func in relax_funcs(mod):
@@ -78,7 +79,7 @@ def with_lines(mod: tvm.IRModule, text: str) -> tvm.IRModule:
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             if isinstance(target, ast.Name):
                 names.setdefault(target.id, f"v{len(lines)}_")
-                lines[names[target.id]] = f"line {target.lineno}"
+                lines[names[target.id]] = f"{var.name_hint}:{target.lineno}"
         found.update_func(var, _Renamed(mod, names).visit_expr(func))
     return found.with_attr(SOURCES, lines) if lines else found
 

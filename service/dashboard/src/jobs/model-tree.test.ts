@@ -43,7 +43,7 @@ test("paths of modules and nodes have parts, and a line of code has none", () =>
   expect(pathOf("encoder.layer.0.query")).toEqual(["encoder", "layer", "0", "query"]);
   expect(pathOf("/enc/layers.0/MatMul")).toEqual(["enc", "layers", "0", "MatMul"]);
   expect(pathOf("model.py:14")).toEqual(["model.py:14"]);
-  expect(pathOf("line 9")).toEqual(["line 9"]);
+  expect(pathOf("main:9")).toEqual(["main:9"]);
 });
 
 test("a tree is said in words, the largest part first, also without any time", () => {

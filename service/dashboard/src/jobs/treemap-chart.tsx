@@ -44,13 +44,14 @@ function chartOption(tree: Node[], names: string[], ink: Ink) {
     series: [
       {
         type: "treemap",
+        name: "model",
         data: tree.map((node) => ({ ...node, itemStyle: { color: `${colour(node.name)}${TINT}` } })),
         top: 0,
         left: 0,
         right: 0,
         bottom: 24,
         roam: false,
-        leafDepth: 2,
+        leafDepth: 3,
         drillDownIcon: "",
         breadcrumb: {
           bottom: 0,
@@ -59,7 +60,12 @@ function chartOption(tree: Node[], names: string[], ink: Ink) {
         },
         label: { color: ink.text, fontSize: 12, overflow: "truncate" },
         upperLabel: { show: true, height: 20, color: ink.text },
-        levels: [{ itemStyle: { borderWidth: 0, gapWidth: 2 }, upperLabel: { show: false } }, level, level],
+        levels: [
+          { itemStyle: { borderWidth: 0, gapWidth: 2 }, upperLabel: { show: false } },
+          level,
+          level,
+          level,
+        ],
       },
     ],
   };

@@ -5,6 +5,8 @@ import { taskName } from "./summary";
 
 /** A ratio that is smaller is shown as 1.00×. */
 const ALIKE = 1.005;
+/** Share of the time from which a second function is named beside the one that takes most. */
+const NOTABLE = 0.1;
 
 /** Whether a job is done, or what it does or waits for now. */
 export function stateInWords({ state, activity, progress }: Job): string {
@@ -55,8 +57,12 @@ export function speedInWords(job: Job, comparison?: StoredComparison | null): st
 export function restInWords(job: Job): string | null {
   const tasks = job.tasks.filter((task) => task.model_share !== null);
   if (tasks.length < 2 || tasks.length < job.tasks.length) return null;
-  const largest = tasks.sort((a, b) => (b.model_share ?? 0) - (a.model_share ?? 0)).slice(0, 2);
-  const named = largest.map((task) => `${taskName(task)} (${formatShare(task.model_share)})`).join(" and ");
+  const [first, second] = tasks.sort((a, b) => (b.model_share ?? 0) - (a.model_share ?? 0));
+  const largest = (second?.model_share ?? 0) < NOTABLE ? [first] : [first, second];
+  const named = largest
+    .flatMap((task) => (task ? [task] : []))
+    .map((task) => `${taskName(task)} (${formatShare(task.model_share)})`)
+    .join(" and ");
   return `Most of the time that is left is in ${named}.`;
 }
 
