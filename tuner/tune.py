@@ -5,6 +5,7 @@ It treats a user's module as text only: the code that parses and schedules it is
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from bisect import insort
@@ -138,6 +139,8 @@ class _Loop:
         self._ledger.end(reason)
         searched = self._clock()
         for run in self._runs:
+            if reason is StopReason.BUDGET and run.progress.proposed == 0:
+                self._try_first_choice(run)
             self._measure_baseline(run)
         while self._in_flight:
             self._collect()
@@ -275,21 +278,35 @@ class _Loop:
         """
         first = len(self._runs) > 1 and run.progress.proposed == 0
         count = min(1 if first else self._config.batch, self._trials_left())
+        if self._propose_new(run, count) and not first:
+            self._measure_baseline(run)
+
+    def _try_first_choice(self, run: _TaskRun) -> None:
+        """Propose the first choice for a task that the budget left without a trial.
+
+        Like the baseline, it is not of the budget: a model with more functions than trials is not to have unscheduled
+        ones. A user's space has no first choice.
+        """
+        if self._request.space is None and not run.progress.exhausted:
+            with contextlib.suppress(_TimeIsUp):
+                self._propose_new(run, 1)
+
+    def _propose_new(self, run: _TaskRun, count: int) -> bool:
+        """Search for candidates of a task, and submit them. Returns False if the search could not propose any."""
         started = time.time()
         try:
             if not run.opened and not self._open(run):
-                return
+                return False
             candidates = self._search.propose(run.number, count, self._search_on)
         except SearchFailed as error:
             run.end(StopReason.FAILED, str(error))
-            return
+            return False
         searched = Span(Lane.PROPOSE, SEARCH, started, time.time())
         if len(candidates) < count:
             run.end(StopReason.EXHAUSTED)
         run.progress.proposed += len(candidates)
         self._propose(run, candidates, searched)
-        if not first:
-            self._measure_baseline(run)
+        return True
 
     def _measure_baseline(self, run: _TaskRun) -> None:
         """Submit the baseline, unless it was submitted before."""

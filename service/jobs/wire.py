@@ -51,7 +51,7 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         progress=schemas.Progress(
             trials=sum(item.trials for item in tasks),
             failed=sum(item.failed for item in tasks),
-            total=view.budget.max_trials,
+            total=max(view.budget.max_trials, sum(item.trials for item in tasks)),
             time_left_s=time_left(view, tasks, datetime.now(UTC)),
         ),
         model=model(view, tasks),

@@ -511,6 +511,17 @@ def test_a_first_candidate_is_the_best_guess_of_the_rules() -> None:
     assert [[each.origin for each in _candidates(ledger, number)] for number in (0, 1)] == [["seed"], ["seed"]]
 
 
+def test_functions_that_the_budget_does_not_reach_get_their_first_choice() -> None:
+    tasks = [task(elementwise()), task(matmul(), weight=30), task(elementwise(24))]
+    request = replace(_within(REQUEST, max_trials=1), tasks=tasks, space=None)
+    ledger, fleet = _tune(request)
+    assert [[each.origin for each in _candidates(ledger, number)] for number in range(3)] == [["seed"]] * 3
+    assert sorted(len(race.contenders) for race in fleet.races) == [1, 1, 1]
+    assert ledger.ended == "budget"
+    ledger, _ = _tune(replace(request, space=TINY))
+    assert sum(len(_candidates(ledger, number)) for number in range(3)) == 1
+
+
 def test_spaces_that_the_budget_does_not_reach_are_not_opened() -> None:
     class Counted(Searcher):
         def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
