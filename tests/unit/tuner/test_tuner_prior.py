@@ -14,7 +14,18 @@ from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
 from tests.support.convolution_programs import winograd_image, winograd_result
-from tests.support.rule_programs import TARGET, check_results, linear, product, silu, softmax
+from tests.support.rule_programs import (
+    TARGET,
+    attention,
+    check_results,
+    layer_norm,
+    linear,
+    log_softmax,
+    product,
+    rms_norm,
+    silu,
+    softmax,
+)
 from tuner.space.builtin import builtin_space
 
 
@@ -44,6 +55,22 @@ def test_the_rule_for_the_most_special_form_comes_first(mod: tvm.IRModule, rule:
 def test_the_first_choice_computes_the_same(mod: tvm.IRModule) -> None:
     trace = next(iter(prior.choices(mod, TARGET)))
     check_results(mod, scheduled_module(mod, trace, TARGET))
+
+
+@pytest.mark.parametrize(
+    ("mod", "rows"), [(softmax(12, 60), 4), (layer_norm(12, 60), 1), (rms_norm(12, 60), 1), (log_softmax(12, 60), 1)]
+)
+def test_rows_whose_terms_are_computed_are_reduced_one_at_a_time(mod: tvm.IRModule, rows: int) -> None:
+    rule = applied_rule(next(iter(prior.choices(mod, TARGET))))
+    assert rule is not None
+    assert rule.knobs["rows"] == rows
+
+
+@pytest.mark.parametrize(("count", "divides"), [(24, True), (28, True), (20, True), (23, False)])
+def test_a_tile_of_attention_divides_the_rows_if_that_leaves_enough_sums(count: int, divides: bool) -> None:
+    rule = applied_rule(next(iter(prior.choices(attention(3, count, 32, 16), TARGET))))
+    assert rule is not None
+    assert (count % rule.knobs["score_rows"] == 0) == divides
 
 
 def test_a_search_begins_with_the_first_choice() -> None:
