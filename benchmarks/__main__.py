@@ -25,6 +25,7 @@ PACKAGES = {
         "search": "search",
         "ablation": "search.ablation",
         "spaces": "search.spaces",
+        "prior": "prior",
         "regression": "search.regression",
         "quality": "quality",
         "decode": "decode",

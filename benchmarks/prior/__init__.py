@@ -1,0 +1,1 @@
+"""How good the first choices of the rules are, and how long an instant answer takes."""
