@@ -5,25 +5,31 @@ from __future__ import annotations
 import logging
 import re
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import tvm
+from torch import nn
 from tvm import relax
 from tvm.s_tir import Schedule
+from tvm_ffi import structural_equal
 
 import loopwright
+import loopwright.torch
 from loopwright.applying import instant
 from loopwright.codegen.machine.this_cpu import this_cpu
 from loopwright.codegen.rules import prior
-from loopwright.codegen.serialization import trace_to_list
+from loopwright.codegen.serialization import module_to_json, trace_to_list
 from loopwright.codegen.target import canonical_target
+from loopwright.torch import variant
 from tests.support.programs import MM_RELU
 from tests.support.rule_programs import product, softmax
-from tests.unit.client.fake_service import FakeService, best_json
+from tests.unit.client.fake_service import FakeService, best_json, job_json
 from tests.unit.client.known_bests import HASH, LLVM, scheduled, serve, two_layers
 
 
@@ -180,3 +186,40 @@ def test_what_cannot_be_is_refused(alone: loopwright.Client, tmp_path: Path, opt
         options = options | {"cache": tmp_path}
     with pytest.raises(ValueError, match="tune is"):
         alone.compile(two_layers(), LLVM, **options)
+
+
+def test_the_module_of_a_job_is_scheduled_before_its_first_trial(
+    service: FakeService, client: loopwright.Client, mod: tvm.IRModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefer_choices(monkeypatch)
+    unscheduled = product(20, 48, 36)
+    mod = tvm.IRModule({"known": mod["main"], "new": unscheduled["main"].with_attr("global_symbol", "new")})
+    answer = {"format": "tvm-json", "data": module_to_json(mod), "applied": ["known"], "missed": ["new"]}
+    service.on("GET", "/api/v1/jobs/job-1", job_json(target=LLVM))
+    service.on("GET", "/api/v1/jobs/job-1/module", answer)
+    job = client.job("job-1")
+    assert structural_equal(job.module(), mod)
+    completed = job.module(tune="instant")
+    assert structural_equal(completed["known"], mod["known"])
+    assert completed["new"].attrs["tirx.is_scheduled"]
+    built = tvm.compile(completed, tvm.target.Target(LLVM))
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape, dtype="float32") for shape in ((20, 36), (36, 48)))
+    out = tvm.runtime.tensor(np.full((20, 48), np.nan, dtype="float32"))
+    built["new"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), out)
+    np.testing.assert_allclose(out.numpy(), a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_torch_compile_needs_no_service(alone: loopwright.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefer_choices(monkeypatch)
+    monkeypatch.setattr(variant, "_is_better", lambda now, was: True)
+    monkeypatch.setattr(loopwright.torch, "_graphs", weakref.WeakValueDictionary())
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 16)).eval()
+    compiled = torch.compile(model, backend="loopwright", options={"tune": "instant", "client": alone})
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(9, 24)
+            torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=1e-5)
+    [outcome] = loopwright.torch.outcomes()
+    assert (outcome.state, outcome.job_id) == ("compiled", None)
