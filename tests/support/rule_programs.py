@@ -268,6 +268,16 @@ def rms_norm(rows: int, columns: int) -> tvm.IRModule:
     return function(x, weight, topi.nn.rms_norm(x, weight, [1], 1e-5))
 
 
+def summed_norm(*shape: int, kind: str = "layer") -> tvm.IRModule:
+    """The sum of two tensors and its norm ("layer" or "rms") over the last axis: two outputs."""
+    x, y = te.placeholder(shape, name="x"), te.placeholder(shape, name="y")
+    gamma, beta = te.placeholder(shape[-1:], name="gamma"), te.placeholder(shape[-1:], name="beta")
+    total, axes = topi.add(x, y), [len(shape) - 1]
+    if kind == "rms":
+        return function(x, y, gamma, total, topi.nn.rms_norm(total, gamma, axes, 1e-5))
+    return function(x, y, gamma, beta, total, topi.nn.layer_norm(total, gamma, beta, axes, 1e-5))
+
+
 def largest_magnitude(rows: int, columns: int) -> tvm.IRModule:
     x = te.placeholder((rows, columns), name="x")
     return function(x, topi.max(topi.abs(x), axis=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -39,3 +41,31 @@ def test_a_normalisation_of_an_image_s_patches_follows_their_reshape() -> None:
 def test_a_mean_square_of_another_tensor_is_no_normalisation() -> None:
     model = Calls(lambda x, y: x * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6))
     assert "rms_norm" not in called(check(model, torch.randn(3, 16), torch.randn(3, 16)))
+
+
+def _residual(x: torch.Tensor, y: torch.Tensor, norm: nn.Module) -> torch.Tensor:
+    total = x + y
+    return total * norm(total)
+
+
+@pytest.mark.parametrize(
+    ("function", "norm", "names"),
+    [
+        (_residual, nn.LayerNorm(20), ["add_layer_norm", "fused_multiply"]),
+        (_residual, nn.RMSNorm(20), ["add_rms_norm", "fused_multiply"]),
+        (
+            lambda x, y, norm: torch.relu(norm(x + y + 1.5 * x)),
+            nn.LayerNorm(20),
+            ["multiply", "fused_add_layer_norm_relu"],
+        ),
+    ],
+    ids=["layer", "rms", "sum of three"],
+)
+def test_a_sum_and_its_norm_are_one_function(function: Any, norm: nn.Module, names: list[str]) -> None:
+    model = Calls(function, norm=norm)
+    assert sorted(called(check(model, torch.randn(2, 3, 20), torch.randn(2, 3, 20)))) == sorted(names)
+
+
+def test_a_sum_that_ends_a_product_stays_with_it() -> None:
+    model = Calls(lambda x, y, layer, norm: norm(layer(x) + y), layer=nn.Linear(12, 20), norm=nn.LayerNorm(20))
+    assert called(check(model, torch.randn(3, 12), torch.randn(3, 20))) == ["fused_matmul_add_add", "layer_norm"]

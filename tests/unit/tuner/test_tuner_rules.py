@@ -45,6 +45,7 @@ BYTE_DEPTHWISE = convolutions.byte_depthwise(9, 24, 3, 2)
 PROGRAMS = {
     "elementwise": [programs.silu(3, 5, 40), programs.silu(77), programs.silu(4, 33)],
     "row_reduce": [
+        programs.summed_norm(2, 3, 44),
         programs.softmax(5, 37),
         programs.log_softmax(3, 100),
         programs.layer_norm(6, 50),
@@ -111,6 +112,7 @@ MORE = {
         programs.lowered(lambda x: relax.op.sum(relax.op.abs(x), -1), (3, 2, 36)),
         programs.softmax(2, 3, 64),
         programs.rms_norm(6, 50),
+        programs.summed_norm(6, 50, kind="rms"),
         programs.average_pool(3, 5, 7),
     ],
     "attention": [programs.attention(3, 12, 24, 16)],

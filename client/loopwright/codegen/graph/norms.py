@@ -24,29 +24,28 @@ def fuse_rms_norm(mod: tvm.IRModule) -> tvm.IRModule:
     return rewrite_calls(mod, _RmsNorm)
 
 
-@mutator
-class _RmsNorm(CallRewriter):
-    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
-        shape = shape_of(call)
-        if name not in ("multiply", "divide") or shape is None or not shape:
-            return call
-        for data, scale in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
-            epsilon = self._epsilon(scale, data, is_inverse=name == "multiply")
-            if epsilon is not None and shape_of(data) == shape:
-                rows = self.emit(reshaped(data, (math.prod(shape[:-1]), shape[-1])))
-                normalised = self.builder_.call_te(
-                    lambda x, epsilon=epsilon: _compute(x, epsilon),
-                    rows,
-                    primfunc_name_hint="rms_norm",
-                    primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
-                )
-                return reshaped(self.emit(normalised), shape)
-            if name == "divide":
-                break
-        return call
+class RmsNorms(CallRewriter):
+    """Finds root mean square normalisations."""
 
-    def _epsilon(self, scale: Any, data: Any, *, is_inverse: bool) -> float | None:
-        """Return what is added to the mean square of ``data`` under the root that ``scale`` is; None if it is none."""
+    def normalised(self, expr: Any) -> tuple[Any, float, int] | None:
+        """Return the data that an expression normalises, epsilon, and how often it reads it; None for any other."""
+        call, shape = self.call_of(expr, "multiply", "divide"), shape_of(expr)
+        if call is None or not shape:
+            return None
+        is_product = str(call.op.name) == "relax.multiply"
+        for data, scale in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
+            epsilon = self._epsilon(scale, data, is_inverse=is_product)
+            if epsilon is not None and shape_of(data) == shape:
+                return data, *epsilon
+            if not is_product:
+                break
+        return None
+
+    def _epsilon(self, scale: Any, data: Any, *, is_inverse: bool) -> tuple[float, int] | None:
+        """Return what is added to the mean square of ``data`` under the root that ``scale`` is; None if it is none.
+
+        And how often the scaled data and the square read it.
+        """
         quotient = self.call_of(scale, "divide")
         if is_inverse and quotient is not None and scalar_of(self.value(quotient.args[0])) == 1.0:
             root = self.call_of(quotient.args[1], "sqrt")
@@ -57,25 +56,45 @@ class _RmsNorm(CallRewriter):
             return None
         for mean, added in ((total.args[0], total.args[1]), (total.args[1], total.args[0])):
             epsilon = scalar_of(self.value(added))
-            if epsilon is not None and self._is_mean_square(mean, data):
-                return epsilon
+            reads = self._reads(mean, data)
+            if epsilon is not None and reads:
+                return epsilon, 1 + reads
         return None
 
-    def _is_mean_square(self, mean: Any, data: Any) -> bool:
+    def _reads(self, mean: Any, data: Any) -> int:
+        """Return how often a mean of squares over the last axis reads ``data``; 0 if it is no such mean."""
         call, rank = self.call_of(mean, "mean"), len(shape_of(data) or ())
         if call is None or not rank or not call.attrs.keepdims or call.attrs.axis is None:
-            return False
+            return 0
         if [int(axis) % rank for axis in call.attrs.axis] != [rank - 1]:
-            return False
+            return 0
         square = self.call_of(call.args[0], "power", "multiply", "square")
         if square is None or not square.args[0].same_as(data):
-            return False
+            return 0
         if str(square.op.name) == "relax.power":
-            return scalar_of(self.value(square.args[1])) == 2.0
-        return str(square.op.name) == "relax.square" or square.args[1].same_as(data)
+            return int(scalar_of(self.value(square.args[1])) == 2.0)
+        return 1 if str(square.op.name) == "relax.square" else 2 * int(square.args[1].same_as(data))
 
 
-def _compute(x: te.Tensor, epsilon: float) -> te.Tensor:
+@mutator
+class _RmsNorm(RmsNorms):
+    def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
+        shape, found = shape_of(call), self.normalised(call)
+        if found is None or not shape:
+            return call
+        data, epsilon, _ = found
+        rows = self.emit(reshaped(data, (math.prod(shape[:-1]), shape[-1])))
+        normalised = self.builder_.call_te(
+            lambda x: rms_norm(x, epsilon),
+            rows,
+            primfunc_name_hint="rms_norm",
+            primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
+        )
+        return reshaped(self.emit(normalised), shape)
+
+
+def rms_norm(x: te.Tensor, epsilon: float) -> te.Tensor:
+    """Return ``x * rsqrt(mean(x ** 2) + epsilon)`` over the last axis."""
     *rows, length = x.shape
     k = te.reduce_axis((0, length), "k")
     total = te.compute(rows, lambda *i: te.sum(x(*i, k) * x(*i, k), axis=k), name="rms_square_sum")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tvm
 from tvm.relax import transform
+from tvm.target import Target
 
 from loopwright.codegen.graph.attention import fuse_attention
 from loopwright.codegen.graph.constants import fold_constants
@@ -16,18 +17,22 @@ from loopwright.codegen.graph.packed import decode_in_place
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.ranges import find_ranges
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
+from loopwright.codegen.graph.summed_norms import fuse_sums_with_norms
 from loopwright.codegen.graph.transposed_convolution import split_phases
 
 KEPT = ("relax.reshape",)
 """Operators that are not legalised: Relax's virtual machine makes a view of them, and no function fuses with them."""
 
 
-def prepare(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return a Relax module whose operators, legalised and fused, are few and simple functions."""
+def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
+    """Return a Relax module whose operators, legalised and fused, are few and simple functions for a target."""
+    # DLight's schedules for GPUs are for functions with one output.
+    sums = (fuse_sums_with_norms,) if target.kind.name == "llvm" else ()
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
         limit_lookups,
+        *sums,
         fuse_rms_norm,
         sink_permutations,
         fuse_attention,

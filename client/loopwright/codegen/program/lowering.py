@@ -34,7 +34,7 @@ def lower(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     if not has_relax(mod):
         return declare_weights(mod)
     with target:
-        prepared = prepare(bind_calls(mod))
+        prepared = prepare(bind_calls(mod), target)
         try:
             lowered = _legalised_and_fused(prepared)
         except RuntimeError:

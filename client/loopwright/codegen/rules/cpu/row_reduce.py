@@ -29,7 +29,7 @@ _MOST_AXES = 2
 
 class RowReduce:
     name = "row_reduce"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         if row_axes(program) is None:
@@ -57,19 +57,25 @@ class RowReduce:
             # TVM does not tensorize below the fused axes of a block itself, if they have 64 bits.
             result = schedule.cache_write(result, 0, "global")
             names.append(str(schedule.get(result).name_hint))
-        loops = schedule.get_loops(result)
-        outer = loops[: leading(last, rows)]
+        # TVM moves no output to its readers: the readers of a first output are moved to it.
+        first = next(stage for stage in stages if stage.name in program.outputs)
+        place = len(names) - 1 if first is last else names.index(first.name)
+        root = result if first is last else schedule.get_sblock(first.name)
+        outer = schedule.get_loops(root)[: leading(first, rows)]
         at_once = largest_divisor(int(schedule.get(outer[-1]).extent), values["rows"])
         row, _ = schedule.split(fuse(schedule, outer), [None, at_once])
         if values["parallel"] == _PARALLEL:
             parallelize(schedule, row)
-        for name in reversed(names[:-1]):
+        for name in names[place + 1 :]:
+            schedule.reverse_compute_at(schedule.get_sblock(name), row)
+        for name in reversed(names[:place]):
             schedule.compute_at(schedule.get_sblock(name), row)
         reduced = {stage.name: stage for stage in stages if stage.is_reduction}
         for stage in reduced.values():
-            if len(terms[stage.name]) > 1 and stage.name != names[-1]:
-                _, reduced_loop, *inner = schedule.get_loops(schedule.get_sblock(stage.name))
-                schedule.reorder(*inner, reduced_loop)
+            if len(terms[stage.name]) > 1 and stage is not last:
+                for name in terms[stage.name]:
+                    _, along, *inner = schedule.get_loops(schedule.get_sblock(name))
+                    schedule.reorder(*inner, along)
             _reduce(schedule, stage, machine.lanes, values["vectors"])
         for name in names:
             loops = schedule.get_loops(schedule.get_sblock(name)) if name not in reduced else []
@@ -128,18 +134,15 @@ def row_axes(
     Reductions have one of the dtypes ``reduced``, and other blocks one of ``mapped``.
     """
     reductions = program.reductions
-    if (
-        not reductions
-        or Contraction.of(program)
-        or len(program.outputs) != 1
-        or program.outputs[0] != program.blocks[-1].name
-    ):
+    if not reductions or Contraction.of(program) or program.blocks[-1].name not in program.outputs:
         return None
     rows = _extents(reductions[0])
     for block in program.blocks:
         if block.dtype not in (reduced if block.is_reduction else mapped):
             return None
         if block.is_reduction and not (_extents(block) == rows and _reduces_rows(block)):
+            return None
+        if block.is_reduction and block.name in program.outputs and len(program.outputs) > 1:
             return None
         # What is inlined, such as the cast of a weight, may have other axes.
         if _extents(block)[: len(rows)] != rows and _extents(block) and remains(program, block):

@@ -34,7 +34,7 @@ class GpuRowReduce:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         rows = row_axes(program, _ELEMENTS, _ELEMENTS)
-        if rows is None or leading(program.blocks[-1], rows) == 0:
+        if rows is None or leading(program.blocks[-1], rows) == 0 or len(program.outputs) > 1:
             return ()
         if any(len(block.reduced) > 1 for block in program.blocks):
             return ()
