@@ -66,6 +66,11 @@ def test_a_sum_and_its_norm_are_one_function(function: Any, norm: nn.Module, nam
     assert sorted(called(check(model, torch.randn(2, 3, 20), torch.randn(2, 3, 20)))) == sorted(names)
 
 
+def test_the_norm_of_a_part_is_a_function_of_its_own() -> None:
+    model = Calls(lambda x, norm: norm(x.split(20, -1)[1]), norm=nn.LayerNorm(20))
+    assert called(check(model, torch.randn(3, 40)))[-1] == "layer_norm"
+
+
 def test_a_sum_that_ends_a_product_stays_with_it() -> None:
     model = Calls(lambda x, y, layer, norm: norm(layer(x) + y), layer=nn.Linear(12, 20), norm=nn.LayerNorm(20))
     assert called(check(model, torch.randn(3, 12), torch.randn(3, 20))) == ["fused_matmul_add_add", "layer_norm"]

@@ -30,7 +30,7 @@ def fuse_sums_with_norms(mod: tvm.IRModule) -> tvm.IRModule:
 @mutator
 class _Summed(RmsNorms):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
-        if dtype_of(call) != "float32" or shape_of(call) is None:
+        if shape_of(call) is None or dtype_of(call) != "float32":
             return call
         if name == "nn.layer_norm":
             return self._layer_norm(call)
