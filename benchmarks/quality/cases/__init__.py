@@ -8,7 +8,7 @@ from torch import nn
 
 from benchmarks.quality.cases import layers, models
 from benchmarks.quality.cases.case import Case, Kind, Precision
-from benchmarks.quality.cases.layers import Attention, BatchedProduct, Product, conv_bn_relu
+from benchmarks.quality.cases.layers import Attention, BatchedProduct, Product, conv1d, conv_bn_relu
 
 
 def _linear(inputs: int, outputs: int, *activation: nn.Module) -> nn.Module:
@@ -54,6 +54,25 @@ _OPERATORS = (
     ),
     Case("max-pool3x3", "pooling", partial(nn.MaxPool2d, 3, stride=2, padding=1), ((1, 64, 112, 112),)),
     Case("average-pool", "pooling", partial(nn.AdaptiveAvgPool2d, 1), ((1, 1280, 7, 7),)),
+    Case("product-thin", "product", partial(Product, 80, 1280), ((1280, 80),)),
+    Case("hardswish", "hardswish", nn.Hardswish, ((1, 72, 40, 40),)),
+    Case("log-softmax-long", "log-softmax", partial(nn.LogSoftmax, -1), ((48, 9001),)),
+    Case("softmax-long", "softmax", partial(nn.Softmax, -1), ((12, 30522),)),
+    Case("conv1d-gelu", "convolution of lines", partial(conv1d, 96, 192, 5, nn.GELU()), ((1, 96, 170),)),
+    Case("conv1d-stride", "convolution of lines", partial(conv1d, 64, 160, 3, nn.ReLU(), stride=2), ((1, 64, 251),)),
+    Case("grouped3x3-4", "grouped convolution", partial(conv_bn_relu, 96, 96, 3, groups=4), ((1, 96, 30, 30),)),
+    Case("grouped3x3-16", "grouped convolution", partial(conv_bn_relu, 256, 256, 3, groups=16), ((1, 256, 17, 17),)),
+    Case("conv3d", "convolution of volumes", partial(nn.Conv3d, 12, 24, 3, padding=1), ((1, 12, 10, 24, 24),)),
+    Case(
+        "transposed3x3",
+        "transposed convolution",
+        partial(nn.ConvTranspose2d, 48, 24, 3, stride=2, padding=1, output_padding=1),
+        ((1, 48, 26, 26),),
+    ),
+    Case("residual-layer-norm", "sum and norm", lambda: layers.Residual(nn.LayerNorm(640)), ((50, 640),) * 2),
+    Case("residual-rms-norm", "sum and norm", lambda: layers.Residual(layers.RMSNorm(896)), ((24, 896),) * 2),
+    Case("lstm", "recurrent layer", partial(layers.Recurrent, "LSTM", 48, 96), ((1, 24, 48),)),
+    Case("gru", "recurrent layer", partial(layers.Recurrent, "GRU", 40, 80), ((1, 30, 40),)),
     Case("attention", "attention", partial(Attention, written_out=True), ((1, 12, 128, 64),) * 3),
     Case("attention-256", "attention", partial(Attention, written_out=False), ((1, 8, 256, 64),) * 3),
     *(

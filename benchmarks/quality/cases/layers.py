@@ -118,6 +118,30 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * self.weight
 
 
+class Residual(nn.Module):
+    """The sum of two tensors and its norm, both of which are used."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        total = x + y
+        return torch.cat([total, self.norm(total)], -1)
+
+
+class Recurrent(nn.Module):
+    """The outputs of all steps of a recurrent layer, "LSTM" or "GRU"."""
+
+    def __init__(self, kind: str, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.cells = getattr(nn, kind)(inputs, hidden, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs: Tensor = self.cells(x)[0]
+        return outputs
+
+
 class Sum(nn.Module):
     """The sum over one axis."""
 
@@ -149,3 +173,8 @@ def conv_bn_relu(
     """Return a convolution that keeps the extent (over the stride), with normalisation and activation."""
     convolution = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, groups=groups, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(outputs), activation())
+
+
+def conv1d(inputs: int, outputs: int, kernel: int, activation: nn.Module, *, stride: int = 1) -> nn.Sequential:
+    """Return a convolution of lines that keeps the extent (over the stride), and an activation."""
+    return nn.Sequential(nn.Conv1d(inputs, outputs, kernel, stride=stride, padding=kernel // 2), activation)
