@@ -25,6 +25,7 @@ from tuner.errors import InvalidSpace, TunerError
 from tuner.guard.module import load_module_json
 from tuner.guard.tvmscript import check_tvmscript
 from tuner.inspection.answers import Submission
+from tuner.space.explain import without_rule
 from tuner.space.user import user_space
 from tuner.task import Tasks, extract_tasks, merged
 from tuner.types import TaskSpec
@@ -87,15 +88,26 @@ def parse(
         mod = _bound(mod, shapes or {})
         found = _extract(mod, target, unproven)
     space_json = None
-    if space is not None:
+    notes = found.notes
+    if space is None:
+        notes = (*notes, *_without_rules(found.tasks, target))
+    else:
         _check_space(space, [task.workload.module_json for task in found.tasks], target)
         space_json = json.dumps(space, sort_keys=True, separators=(",", ":"))
     yield Submission(
         module_json=module_to_json(mod),
         space_json=space_json,
         tasks=found.tasks,
-        left_alone=found.notes if found.tasks else (_nothing_to_tune(found.notes), *found.notes),
+        left_alone=notes if found.tasks else (_nothing_to_tune(found.notes), *notes),
     )
+
+
+def _without_rules(tasks: Sequence[TaskSpec], target: tvm.target.Target) -> Iterator[str]:
+    """Yield a note for each function that TVM's own rules alone schedule."""
+    for task in tasks:
+        reason = without_rule(module_from_json(task.workload.module_json), target)
+        if reason is not None:
+            yield f"{task.workload.name} has the programs of TVM's rules alone: {reason}"
 
 
 def _bound(mod: tvm.IRModule, shapes: Shapes) -> tvm.IRModule:
