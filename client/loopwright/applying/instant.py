@@ -7,12 +7,13 @@ is no certificate: there is one set of inputs, there are a few calls, and other 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,6 +68,23 @@ class _Argument:
     shape: tuple[int, ...]
     dtype: str
     values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A function's unscheduled program with the arguments and the seconds of its first call, and its first choice.
+
+    ``choice`` is None if the program of ``trace`` cannot be built; ``choices`` yields the next traces.
+    """
+
+    workload: tvm.IRModule
+    target: Target
+    choices: Iterator[list[Any]]
+    trace: list[Any]
+    choice: Candidate | None
+    unscheduled: Candidate
+    expected: list[Any]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +147,9 @@ def _predictions(mod: tvm.IRModule, target: Target, names: Collection[str]) -> d
     functions = {known[name][0]: func for name, func in missed.items() if _is_schedulable(func)}
     load_intrinsics(target)
     with ThreadPoolExecutor(usable_cores()) as pool:
-        checked = list(pool.map(lambda func: _checked(func, target), functions.values()))
-    found = {digest: _timed(each) for digest, each in zip(functions, checked, strict=True) if each is not None}
+        built = list(pool.map(lambda func: _built(func, target), functions.values()))
+    checked = {digest: _checked(each) for digest, each in zip(functions, built, strict=True) if each is not None}
+    found = {digest: _timed(each) for digest, each in checked.items() if each is not None}
     return {name: found[known[name][0]] for name in missed if known[name][0] in found}
 
 
@@ -140,8 +159,8 @@ def _is_schedulable(func: tvm.tirx.PrimFunc) -> bool:
     return all(shapes) and all(isinstance(n, tvm.tirx.IntImm) for each in shapes for n in each) and not unproven(func)
 
 
-def _checked(func: tvm.tirx.PrimFunc, target: Target) -> _Checked | None:
-    """Build a function and the prior's choices for it until one agrees; None if none does."""
+def _built(func: tvm.tirx.PrimFunc, target: Target) -> _Built | None:
+    """Build a function and the prior's first choice for it, and call the former; None if there is no choice."""
     workload = normal_form(func)
     choices = itertools.islice(prior.choices(workload, target), _TRIES)
     with _preparing:
@@ -149,21 +168,30 @@ def _checked(func: tvm.tirx.PrimFunc, target: Target) -> _Checked | None:
     if trace is None:
         return None
     try:
-        inputs = random_arguments(workload)
-        reference = Candidate(workload, None, target)
+        unscheduled = Candidate(workload, None, target)
+        expected, seconds = unscheduled.results(random_arguments(workload))
     except _FAILURES:
         return None
-    expected, seconds = reference.results(inputs)
+    choice = None
+    with contextlib.suppress(*_FAILURES):
+        choice = Candidate(workload, trace, target)
+    return _Built(workload, target, choices, trace, choice, unscheduled, expected, seconds)
+
+
+def _checked(built: _Built) -> _Checked | None:
+    """Return the first choice that can be built and agrees; None if none of `_TRIES` does.
+
+    Not for a pool: each thread that runs a parallel loop starts threads, which wait busily after their work.
+    """
+    trace: list[Any] | None = built.trace
+    choice, inputs = built.choice, random_arguments(built.workload)
     while trace is not None:
-        try:
-            choice = Candidate(workload, trace, target)
-            results, own = choice.results(inputs)
-            if _agree(workload, results, expected):
-                return _Checked(workload, trace, choice, reference, (own, seconds))
-        except _FAILURES:
-            pass  # the next choice may be one that can be built
-        with _preparing:
-            trace = next(choices, None)
+        with contextlib.suppress(*_FAILURES):
+            choice = choice or Candidate(built.workload, trace, built.target)
+            results, seconds = choice.results(inputs)
+            if _agree(built.workload, results, built.expected):
+                return _Checked(built.workload, trace, choice, built.unscheduled, (seconds, built.seconds))
+        trace, choice = next(built.choices, None), None
     return None
 
 
@@ -196,7 +224,7 @@ class Candidate:
     def __init__(self, workload: tvm.IRModule, trace: list[Any] | None, target: Target) -> None:
         with _preparing:
             scheduled, self._packed = split(scheduled_module(workload, trace, target))
-        self._module = compile_module(scheduled, target)
+        self._module = compile_module(scheduled, target, argument_checks=False)
         self._main = self._module["main"]
 
     def results(self, inputs: list[Any]) -> tuple[list[Any], float]:
