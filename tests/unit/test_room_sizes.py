@@ -21,7 +21,7 @@ CEILINGS = {
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders, whose
     # programs share weights. A cache. Products of blocks of integers, and attention of ONNX Runtime with a cache. The
     # rules of the built-in space, which the search had before: the client answers with them where nothing is known.
-    "client": 38_050,
+    "client": 38_070,
     # Closing races planned within a job's time. Its rules are the client's.
     "tuner": 7_385,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
@@ -36,7 +36,7 @@ CEILINGS = {
     "examples": 900,
     # Repeated certificates, ONNX files as their authors publish them, cases of few bits, and a decoder as four engines
     # take it, beyond the aim of 7,500.
-    "benchmarks": 10_290,
+    "benchmarks": 10_340,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.

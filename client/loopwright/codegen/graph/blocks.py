@@ -77,12 +77,17 @@ class Blocks:
         )
 
     def product_of_integers(
-        self, rows: te.Tensor, row_scales: te.Tensor, stored: Sequence[te.Tensor], shape: Sequence[int]
+        self,
+        rows: te.Tensor,
+        row_scales: te.Tensor,
+        stored: Sequence[te.Tensor],
+        shape: Sequence[int],
+        step: float = 1.0,
     ) -> te.Tensor | None:
         """Return the product of rows of int8, of a shape ``[…, depth]``, with the weight.
 
-        ``row_scales`` are of a shape ``[…, blocks]`` or ``[…, 1]``. Returns None if the weight is of other numbers than
-        integers of 8 bits, less a zero point.
+        ``row_scales`` are of a shape ``[…, blocks]`` or ``[…, 1]``, in units of ``step``. Returns None if the weight is
+        of other numbers than integers of 8 bits, less a zero point.
         """
         b, t, u = (
             te.reduce_axis(_extent(extent), name)
@@ -116,6 +121,7 @@ class Blocks:
             if has_zeros:
                 found = found - zero * sums(*i[:-1], b)
             row_scale = row_scales(*i[:-1], b if int(row_scales.shape[-1]) > 1 else 0)
+            row_scale = row_scale if step == 1 else row_scale * tirx.const(step, "float32")
             return te.sum(found.astype("float32") * (row_scale * scale), axis=b)
 
         return te.compute((*outer, columns), element, name="matmul")

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm import relax
+from tvm import relax, te, tirx
+
+from loopwright.codegen.extremes import infinity, larger
 
 INT8_ACTIVATIONS = "loopwright.int8_activations"
 """The attribute of a module whose activations may be rounded. Its functions say by themselves what they compute."""
@@ -29,14 +31,25 @@ def permits_int8_activations(mod: tvm.IRModule) -> bool:
     return bool(mod.attrs) and bool(mod.attrs.get(INT8_ACTIVATIONS))
 
 
-def rounded(emit: Callable[[Any], Any], blocks: Any) -> tuple[Any, Any]:
+def largest_magnitudes(blocks: te.Tensor) -> te.Tensor:
+    """Return the largest magnitude of each block of float32 ``[n, size]``, ``[n, 1]``, and NaN for one with NaN."""
+    largest = te.comm_reducer(larger, lambda dtype: infinity(dtype, -1), name="extreme")
+    k = te.reduce_axis((0, blocks.shape[1]), "k")
+    return te.compute((blocks.shape[0], 1), lambda i, _: largest(tirx.abs(blocks[i, k]), axis=k), name="magnitude")
+
+
+def rounded(emit: Callable[[Any], Any], blocks: Any, magnitude: Any = None) -> tuple[Any, Any]:
     """Return blocks of float32 ``[n, size]`` as integers, and what these are multiplied by, times `STEPS`.
+
+    Args:
+        magnitude: their `largest_magnitudes`, if a function computes them already.
 
     Returns:
         The integers, int8 ``[n, size]``, and the largest magnitude of each block, ``[n, 1]``. An infinity is the only
         integer of its block that is not 0, and NaN makes a block of NaN.
     """
-    magnitude = emit(relax.op.max(emit(relax.op.abs(blocks)), -1, keepdims=True))
+    if magnitude is None:
+        magnitude = emit(relax.op.max(emit(relax.op.abs(blocks)), -1, keepdims=True))
     # The inverse of 0 is infinite, and 0 times that NaN.
     is_zero = emit(relax.op.equal(magnitude, relax.const(0, "float32")))
     # An infinity among numbers is 127 among zeros, times infinity.

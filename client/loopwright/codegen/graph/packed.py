@@ -16,7 +16,7 @@ from tvm import relax, te, tirx
 from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.graph.blocks import Blocks
-from loopwright.codegen.graph.int8_rows import STEPS, permits_int8_activations, rounded
+from loopwright.codegen.graph.int8_rows import STEPS, largest_magnitudes, permits_int8_activations, rounded
 from loopwright.codegen.graph.rewriting import (
     OUTPUT_FUSABLE,
     CallRewriter,
@@ -187,15 +187,16 @@ class _Decoded(CallRewriter):
     def _product_of_integers(self, call: tvm.ir.Call, blocks: Blocks, reader: _Reader) -> Any:
         """Return the product if its rows are integers with one scale for a row, or for each block of it; or None."""
         rows, shape = self._integer_rows(call.args[0], blocks), shape_of(call) or ()
+        step = 1.0
         if rows is None and self.may_round:
-            rows = self._rounded_rows(call.args[0], blocks)
+            rows, step = self._rounded_rows(call.args[0], blocks), 1 / STEPS
         if rows is None:
             return None
         likes = [self._like(leaf) for leaf in (*rows, *reader.leaves)]
-        if blocks.product_of_integers(likes[0], likes[1], likes[2:], shape) is None:
+        if blocks.product_of_integers(likes[0], likes[1], likes[2:], shape, step) is None:
             return None
         return self._called(
-            lambda data, scales, *stored: blocks.product_of_integers(data, scales, stored, shape),
+            lambda data, scales, *stored: blocks.product_of_integers(data, scales, stored, shape, step),
             "matmul",
             *rows,
             *reader.leaves,
@@ -222,13 +223,14 @@ class _Decoded(CallRewriter):
         return None
 
     def _rounded_rows(self, expr: Any, blocks: Blocks) -> tuple[Any, Any]:
-        """Return rows of float32 as int8 ``[…, depth]`` and scales ``[…, blocks]``, rounded."""
+        """Return rows of float32 as int8 ``[…, depth]``, and magnitudes ``[…, blocks]`` of `STEPS`, rounded."""
         outer = (shape_of(expr) or ())[:-1]
-        integers, magnitude = rounded(self.emit, self.emit(relax.op.reshape(expr, [-1, blocks.size])))
-        scale = self.emit(relax.op.multiply(magnitude, relax.const(1 / STEPS, "float32")))
+        parts = self.emit(relax.op.reshape(expr, [-1, blocks.size]))
+        magnitude = self.emit(self.builder_.call_te(largest_magnitudes, parts, primfunc_name_hint="largest_magnitudes"))
+        integers, _ = rounded(self.emit, parts, magnitude)
         return (
             self.emit(relax.op.reshape(integers, [*outer, blocks.depth])),
-            self.emit(relax.op.reshape(scale, [*outer, blocks.depth // blocks.size])),
+            self.emit(relax.op.reshape(magnitude, [*outer, blocks.depth // blocks.size])),
         )
 
     def _like(self, leaf: Any) -> te.Tensor:
