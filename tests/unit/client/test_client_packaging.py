@@ -179,8 +179,9 @@ def test_it_runs_from_c_plus_plus(package: Path, tmp_path: Path) -> None:
     libraries = [f"-L{package / 'lib'}", f"-Wl,-rpath,{package / 'lib'}", "-Wl,--no-as-needed"]
     command = ["c++", "-std=c++17", str(package / "load.cc"), *flags, *libraries, "-ltvm_ffi", "-ltvm_runtime"]
     subprocess.run([*command, "-o", str(program)], check=True)
-    done = subprocess.run([str(program), str(package)], capture_output=True, text=True, check=True)
-    assert done.stdout == "output of shape ( 2 3 4 )\noutput of shape ( 2 3 )\n"
+    for _ in range(5):  # its threads may run in any part of their code when the process ends
+        done = subprocess.run([str(program), str(package)], capture_output=True, text=True, check=True)
+        assert done.stdout == "output of shape ( 2 3 4 )\noutput of shape ( 2 3 )\n"
 
 
 def keys_file(tmp_path: Path, *keys: dict[str, Any]) -> str:
