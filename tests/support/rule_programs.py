@@ -268,6 +268,13 @@ def rms_norm(rows: int, columns: int) -> tvm.IRModule:
     return function(x, weight, topi.nn.rms_norm(x, weight, [1], 1e-5))
 
 
+def two_maps(*shape: int) -> tvm.IRModule:
+    """A sum, and an activation of it: two outputs."""
+    x, y = te.placeholder(shape, name="x"), te.placeholder(shape, name="y")
+    total = topi.add(x, y)
+    return function(x, y, total, topi.tanh(total))
+
+
 def summed_norm(*shape: int, kind: str = "layer") -> tvm.IRModule:
     """The sum of two tensors and its norm ("layer" or "rms") over the last axis: two outputs."""
     x, y = te.placeholder(shape, name="x"), te.placeholder(shape, name="y")

@@ -43,7 +43,7 @@ COLUMN_SUMS = [programs.column_sum(32, 48, lambda y: topi.nn.relu(y)), convoluti
 """Their columns are a whole number of vectors: `column_reduce` is for them, too."""
 BYTE_DEPTHWISE = convolutions.byte_depthwise(9, 24, 3, 2)
 PROGRAMS = {
-    "elementwise": [programs.silu(3, 5, 40), programs.silu(77), programs.silu(4, 33)],
+    "elementwise": [programs.two_maps(4, 37), programs.silu(3, 5, 40), programs.silu(77), programs.silu(4, 33)],
     "row_reduce": [
         programs.summed_norm(2, 3, 44),
         programs.softmax(5, 37),

@@ -1,4 +1,4 @@
-"""Functions that map elements: activations, sums of tensors, casts. One pass, in vectors, over a parallel loop."""
+"""Functions that map elements: activations, sums of tensors, casts. One pass over each output, in vectors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TASKS = (0, 1, 2, 4, 8)
 
 class Elementwise:
     name = "elementwise"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
-        if program.reductions or len(program.outputs) != 1:
+        if program.reductions or program.blocks[-1].name not in program.outputs:
             return ()
         return (Knob("tasks", _TASKS), Knob("vectors", (1, 2, 4)))
 
@@ -28,27 +28,31 @@ class Elementwise:
             yield {"tasks": tasks, "vectors": 1}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        name = inline(schedule, program)[-1].name
-        loops = schedule.get_loops(schedule.get_sblock(name))
-        loops = [loop for loop in loops if int(schedule.get(loop).extent) > 1]
-        if not loops:
-            return
-        if is_flat(program):
-            # With more than two axes in one, TVM does not see that the elements of a vector are neighbours.
-            loops = [*loops[:-2], fuse(schedule, loops[-2:])]
-        width = machine.lanes * values["vectors"]
-        *outer, inner = loops
-        if values["tasks"]:
-            extent = int(schedule.get(inner).extent)
-            # Each part is a whole number of vectors, if the extent is one.
-            whole = extent // width if extent % width == 0 else extent
-            parts = largest_divisor(whole, values["tasks"] * machine.threads)
-            if parts > 1 and not outer:
-                part, inner = schedule.split(inner, [parts, None])
-                outer = [part]
-            if outer:
-                parallelize(schedule, fuse(schedule, outer))
-        vectorize(schedule, name, inner, width)
+        for block in inline(schedule, program):
+            _schedule(schedule, program, block.name, machine, values)
+
+
+def _schedule(schedule: Schedule, program: AnalysedProgram, name: str, machine: MachineLimits, values: Knobs) -> None:
+    loops = schedule.get_loops(schedule.get_sblock(name))
+    loops = [loop for loop in loops if int(schedule.get(loop).extent) > 1]
+    if not loops:
+        return
+    if is_flat(program):
+        # With more than two axes in one, TVM does not see that the elements of a vector are neighbours.
+        loops = [*loops[:-2], fuse(schedule, loops[-2:])]
+    width = machine.lanes * values["vectors"]
+    *outer, inner = loops
+    if values["tasks"]:
+        extent = int(schedule.get(inner).extent)
+        # Each part is a whole number of vectors, if the extent is one.
+        whole = extent // width if extent % width == 0 else extent
+        parts = largest_divisor(whole, values["tasks"] * machine.threads)
+        if parts > 1 and not outer:
+            part, inner = schedule.split(inner, [parts, None])
+            outer = [part]
+        if outer:
+            parallelize(schedule, fuse(schedule, outer))
+    vectorize(schedule, name, inner, width)
 
 
 def is_flat(program: AnalysedProgram) -> bool:
