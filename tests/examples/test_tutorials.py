@@ -14,7 +14,7 @@ from tests.support.snippets import FLEET, TUTORIALS, Reader, blocks
 TRIALS = {"quick-start": 16, "tvmscript": 16}
 """Where the command line would say that a function deserves more than eight."""
 RUN = [path for path in TUTORIALS if path != FLEET and any(block.runs for block in blocks(path))]
-SLOW = ("quick-start", "artefact", "ci-gate", "design-space", "pytorch", "torch-compile", "tvmscript")
+SLOW = ("quick-start", "artefact", "ci-gate", "design-space", "packs", "pytorch", "torch-compile", "tvmscript")
 PLAYED = [
     pytest.param("played", path, id=f"played-{path.stem}", marks=pytest.mark.whole if path.stem in SLOW else ())
     for path in RUN

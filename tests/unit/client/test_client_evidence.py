@@ -50,7 +50,7 @@ def test_an_honest_best_is_taken() -> None:
 
 def test_the_runner_up_is_shown() -> None:
     words = certificate_words(schemas.Best.model_validate(honest()).certificate)
-    assert "; cccccccc came second, at 1.1x the time (1.1x to 1.2x)" in words
+    assert "; cccccccc came second, at 1.10x the time (1.05x to 1.20x)" in words
 
 
 CERTIFICATE = {

@@ -252,6 +252,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "scripts/openapi": _nothing,
     "scripts/sbom": _folder,
     "scripts/site": _nothing,
+    "scripts/starter-pack": _script("make_starter_pack"),
     "scripts/release": _script("make_release"),
     "scripts/build-dist": _folder,
     "scripts/build-images": _images,
