@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, literal, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
@@ -137,10 +137,14 @@ class Jobs:
         user_name: str | None = None,
         group_id: str | None = None,
         name: str | None = None,
+        *,
+        search: str = "",
+        since: datetime | None = None,
     ) -> Page[JobView]:
         """Return jobs, the newest first: those in one of `states`, of one user, and of one name, if given.
 
-        Those of one group come in the order of its targets. Raise `InvalidPage`.
+        With `search`, those whose name contains it in any case, or whose id begins with it; with `since`, those that
+        were submitted then or later. Those of one group come in the order of its targets. Raise `InvalidPage`.
         """
         wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
         if user_name is not None:
@@ -149,6 +153,11 @@ class Jobs:
             wanted = wanted.where(Job.group_id == group_id)
         if name is not None:
             wanted = wanted.where(Job.name == name)
+        if search:
+            named = Job.name.icontains(search, autoescape=True)
+            wanted = wanted.where(or_(named, Job.id.startswith(search, autoescape=True)))
+        if since is not None:
+            wanted = wanted.where(Job.created_at >= since)
         order = _NEWEST if group_id is None else _OF_GROUP
         with self._sessions.read() as session:
             return order.page(session, wanted, job_view, page_size, page_token)

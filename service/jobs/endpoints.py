@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from loopwright import schemas
 from loopwright.codegen.kinds import JobState
@@ -94,10 +94,12 @@ def list_jobs(
     owner: Annotated[str | None, Query(description="Only jobs of this user")] = None,
     group: Annotated[str | None, Query(description="Only jobs of this group, in the order of its targets")] = None,
     name: Annotated[str | None, Query(description="Only jobs of this name")] = None,
+    q: Annotated[str, Query(max_length=200, description="Part of a name, or an id's beginning")] = "",
+    since: Annotated[AwareDatetime | None, Query(description="Only jobs that were submitted then or later")] = None,
 ) -> schemas.Page[schemas.Job]:
     """List jobs, the newest first."""
     states = [JobState(each) for each in state or ()]
-    page = ctx.database.jobs.page(paging.size, paging.token, states, owner, group, name)
+    page = ctx.database.jobs.page(paging.size, paging.token, states, owner, group, name, search=q.strip(), since=since)
     return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
 
 

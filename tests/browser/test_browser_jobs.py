@@ -82,6 +82,14 @@ def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Servic
     expect(row(page, "Jobs", "among many")).to_be_visible()
     page.goto(f"{service.url}/jobs?state=succeeded")
     expect(row(page, "Jobs", "among many")).to_be_visible()
+    page.goto(f"{service.url}/jobs?days=1")
+    page.get_by_label("Search").fill("AMONG")
+    expect(page).to_have_url(f"{service.url}/jobs?days=1&q=AMONG")
+    expect(row(page, "Jobs", "among many")).to_be_visible()
+    page.get_by_label("Owner").fill("nobody")
+    expect(page.get_by_text("No job matches.")).to_be_visible()
+    page.get_by_role("button", name="Clear the owner").click()
+    expect(row(page, "Jobs", "among many")).to_be_visible()
 
 
 @pytest.mark.whole

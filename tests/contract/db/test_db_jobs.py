@@ -320,6 +320,51 @@ def test_pages_neither_repeat_nor_miss_while_jobs_are_added(world: World) -> Non
     assert seen[-1] == there[0]
 
 
+def test_a_search_finds_parts_of_names_in_any_case_and_beginnings_of_ids(world: World) -> None:
+    net, other, percent = (world.job(name=name).id for name in ("ResNet-50", "attention", "90 % sparse"))
+
+    def found(text: str) -> set[str]:
+        return {job.id for job in world.db.jobs.page(search=text).items}
+
+    assert found("resnet") == {net}
+    assert found("%") == {percent}  # no pattern
+    assert found(other[:9]) == {other}
+    assert found(other[3:]) == set()
+    assert found("") == {net, other, percent}
+
+
+def test_a_list_begins_with_jobs_since_a_time(world: World) -> None:
+    world.job(name="old")
+    world.clock.forward(100)
+    since = world.clock.time
+    world.job(name="at the time")
+    world.clock.forward(1)
+    world.job(name="new")
+    assert [job.name for job in world.db.jobs.page(since=since).items] == ["new", "at the time"]
+    assert [job.name for job in world.db.jobs.page(since=since, search="NEW").items] == ["new"]
+
+
+def test_an_activity_is_that_of_a_running_job(world: World) -> None:
+    claimed, _ = world.started("a")
+    job_id, token = claimed.job.id, claimed.lease_token
+    assert world.db.jobs.set_activity(job_id, token, "closing race, 1 of 2")
+    assert world.db.jobs.get(job_id).activity == "closing race, 1 of 2"
+    assert not world.db.jobs.set_activity(job_id, "another's", "searching")
+    world.db.jobs.release(job_id, token)
+    assert world.db.jobs.get(job_id).activity is None
+    again = world.claim()
+    world.db.jobs.set_activity(job_id, again.lease_token, "searching")
+    world.db.jobs.finish(job_id, again.lease_token, JobState.SUCCEEDED)
+    assert world.db.jobs.get(job_id).activity is None
+
+
+def test_tasks_keep_where_they_are_called(world: World) -> None:
+    new = NewJob("job", "{}", world.device_class, Budget(64))
+    spec = TaskSpec(world.workload("a"), 2, sources=("layers.0.fc", "layers.1.fc"))
+    job = world.db.jobs.create(new, [spec, TaskSpec(world.workload("b"), 1)], "0.27")
+    assert [task.sources for task in world.db.tasks.of_job(job.id)] == [("layers.0.fc", "layers.1.fc"), ()]
+
+
 @pytest.mark.parametrize("size", [0, -1, 501])
 def test_page_sizes_have_bounds(world: World, size: int) -> None:
     with pytest.raises(InvalidPage):

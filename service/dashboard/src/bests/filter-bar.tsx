@@ -1,13 +1,11 @@
-import { Button, CloseButton, Group, NativeSelect, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
+import { Button, Group, NativeSelect } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { SearchField } from "../components/search-field";
 import { useQueryState } from "../components/use-query-state";
 import { formatTarget } from "../format/target";
 import { formatCount } from "../format/units";
 import { filtersQuery } from "./queries";
 
-const TYPING_MS = 250;
 /** A new filter shows another list, from its top row. */
 const AT_TOP = { at: null };
 
@@ -15,38 +13,14 @@ const AT_TOP = { at: null };
 export function FilterBar() {
   const [params, change] = useQueryState();
   const { data: filters } = useQuery(filtersQuery);
-  const q = params.get("q") ?? "";
-  const [typed, setTyped] = useState(q);
-  const search = useDebouncedCallback((text: string) => change({ q: text, ...AT_TOP }), TYPING_MS);
-  // The back button changes the address, and the search field follows.
-  useEffect(() => setTyped(q), [q]);
-
   const isNarrowed = ["q", "op", "device_class"].some((name) => params.get(name));
   return (
     <Group gap="xs" align="flex-end">
-      <TextInput
+      <SearchField
         label="Search"
         placeholder="name, op or digest"
-        size="sm"
-        style={{ flex: "1 1 14rem" }}
-        maw="24rem"
-        value={typed}
-        onChange={({ currentTarget: { value } }) => {
-          setTyped(value);
-          search(value);
-        }}
-        rightSection={
-          typed && (
-            <CloseButton
-              size="sm"
-              aria-label="Clear the search"
-              onClick={() => {
-                setTyped("");
-                change({ q: null, ...AT_TOP });
-              }}
-            />
-          )
-        }
+        value={params.get("q") ?? ""}
+        onSearch={(q) => change({ q, ...AT_TOP })}
       />
       <NativeSelect
         label="Op"

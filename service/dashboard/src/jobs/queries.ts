@@ -4,19 +4,34 @@ import { REFRESH_MS } from "../api/query-client";
 import { isFinished, type Job, type JobState, type Resubmit, type Trial } from "../api/types";
 
 const PAGE_SIZE = 50;
+const DAY_MS = 86_400_000;
 const TRIALS_PAGE_SIZE = 500;
 
-/** Jobs, the newest first; those in `state` alone where it is given. */
-export function jobsQuery(state?: JobState) {
+/** What narrows the list of jobs. */
+export interface JobFilter {
+  state?: JobState | undefined;
+  /** Part of a name, or an id's beginning. */
+  q?: string;
+  owner?: string;
+  /** Age of the oldest. */
+  days?: number;
+}
+
+/** Jobs, the newest first; those that a filter lets through. */
+export function jobsQuery(filter: JobFilter = {}) {
+  const { state, q, owner, days } = filter;
   return infiniteQueryOptions({
-    queryKey: ["jobs", state ?? "all"],
-    queryFn: ({ pageParam, signal }) =>
-      unwrap(
+    queryKey: ["jobs", "list", filter],
+    queryFn: ({ pageParam, signal }) => {
+      const since = days ? new Date(Date.now() - days * DAY_MS).toISOString() : undefined;
+      const narrowed = { state: state && [state], q: q || undefined, owner: owner || undefined, since };
+      return unwrap(
         api.GET("/api/v1/jobs", {
-          params: { query: { state: state && [state], page_size: PAGE_SIZE, page_token: pageParam } },
+          params: { query: { ...narrowed, page_size: PAGE_SIZE, page_token: pageParam } },
           signal,
         }),
-      ),
+      );
+    },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_page_token ?? undefined,
     refetchInterval: REFRESH_MS,
