@@ -1,8 +1,8 @@
 """The threads that run the parallel loops of compiled programs, instead of the pool of TVM's runtime.
 
 `pool.ll`, beside this file, says how they work. It is LLVM's assembly because the user's machine has TVM's LLVM, and
-often no compiler. TVM's own pool waits for all its threads, and gives its core away while it waits: on two cores with
-two other processes, ten loops of 0.6 µs took 80 ms in the mean, and 0.03 ms on this pool.
+often no compiler. TVM's own pool waits for all its threads, and gives its core away while it waits: on two cores at a
+load average of 12, ten loops of 0.6 µs took 80 ms in the mean, and 0.04 ms on this pool.
 """
 
 from __future__ import annotations
