@@ -83,6 +83,12 @@ def test_the_layout_can_be_kept() -> None:
     assert '"conv2d_nchw"' in mod.script()
 
 
+@pytest.mark.parametrize(("groups", "keeps"), [(1, False), (2, True), (6, False)])
+def test_a_single_convolution_keeps_its_layout_if_its_groups_have_several_channels(groups: int, keeps: bool) -> None:
+    model, x = normalised(nn.Conv2d(6, 12, 3, groups=groups), nn.ReLU()), torch.randn(1, 6, 7, 9)
+    assert ("transpose" not in " ".join(called(check(model, x)))) == keeps
+
+
 def test_a_convolution_of_an_onnx_model_which_names_no_dtype_of_its_result() -> None:
     mod = lower(to_program(small_network()).module, TARGET)
     assert any("conv2d" in str(var.name_hint) for var, _ in prim_funcs(mod))
