@@ -12,6 +12,7 @@ import pytest
 from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
 from tuner.budget import Budget
+from tuner.certify import TIE
 from tuner.errors import LeaseLost, SearchFailed
 from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
 from tuner.search.config import SearchConfig
@@ -126,10 +127,11 @@ def _candidates(ledger: MemoryLedger, number: int = 0) -> list[MeasureCandidate]
 def test_a_job_ends_with_a_certificate_of_its_best(request_: TuneRequest) -> None:
     ledger, fleet = _tune(request_)
     certificate = ledger.certificates[0]
-    best = min(
-        (trial for trial in _lines(ledger) if isinstance(trial.outcome, Measured)), key=lambda t: t.outcome.median
-    )
-    assert certificate.candidate_hash == best.candidate.hash
+    medians = {
+        trial.candidate.hash: trial.outcome.median for trial in _lines(ledger) if isinstance(trial.outcome, Measured)
+    }
+    # Of those that the race cannot tell from the fastest, the one with the lowest hash.
+    assert medians[certificate.candidate_hash] <= (1 + TIE) * min(medians.values())
     assert certificate.speedup > 2
     assert ledger.stopped == {0: "budget"}
     assert ledger.failures == {}
