@@ -129,7 +129,7 @@ def to_pandas(items: Sequence[BaseModel]) -> Any:
 def _task(task: schemas.Task) -> Row:
     found_by = {"database": "database", "joined": "another job"}
     return (
-        task.name if task.source is None else f"{task.source}\n{task.name}",
+        task.name if task.source is None else f"{task.source} {task.name}",
         str(task.weight),
         "-" if task.model_share is None else f"{task.model_share:.1%}",
         latency(task.baseline_us),

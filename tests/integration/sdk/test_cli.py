@@ -153,9 +153,9 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
     assert line.split()[1:4] == ["perceptron", "succeeded", "16/16"]
     assert perceptron.id in [job["id"] for job in cli("job", "list", "--limit", "500", "--json").json]
     assert len(cli("job", "list", "--limit", "1", "--json").json) == 1
-    shown = cli("job", "show", perceptron.id).out
+    lines = cli("job", "show", perceptron.id).out.splitlines()
     for task in perceptron.tasks:
-        [row] = [line for line in shown.splitlines() if line.startswith(task.name)]
+        [row] = [line for line in lines if line.startswith(f"{task.source} {task.name} ")]
         assert re.search(r"[\d.]+ (ns|µs|ms) +[\d.]+ (ns|µs|ms) +[\d.]+x  certified  \d+ trials", row), row
     assert cli("job", "show", perceptron.id, "--json").json["id"] == perceptron.id
 
@@ -178,8 +178,8 @@ def test_events_are_sentences(cli: Cli, product: Job) -> None:
     lines = cli("job", "events", product.id).out.splitlines()
     assert re.fullmatch(r" +\d+  job      queued", lines[0])
     assert re.fullmatch(r" +\d+  job      succeeded", lines[-1])
-    assert any(re.search(r"trial    main(:\d+)? #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
-    assert any(re.search(r"task     main: succeeded, [\d.]+ (ns|µs), [\d.]+x, certified", line) for line in lines)
+    assert any(re.search(r"trial    main:\d+ #0: measured, [\d.]+ (ns|µs|ms) \(baseline\)", line) for line in lines)
+    assert any(re.search(r"task     main:\d+: succeeded, [\d.]+ (ns|µs), [\d.]+x, certified", line) for line in lines)
     events = [json.loads(line) for line in cli("job", "events", product.id, "--json").out.splitlines()]
     assert len(events) == len(lines)
     rest = cli("job", "events", product.id, "--after", str(events[-2]["id"])).out
