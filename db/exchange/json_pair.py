@@ -126,7 +126,7 @@ def _found(data: bytes, names: Collection[str], member_bytes: int) -> dict[str, 
                 found[name] = file.read().decode(errors="replace")
     except InvalidArchive:
         raise
-    except (tarfile.TarError, ValueError, ArithmeticError, EOFError, OSError) as error:
+    except (tarfile.TarError, ValueError, ArithmeticError, EOFError, OSError, RecursionError) as error:
         raise InvalidArchive(f"not a .tar ({error}); send {WORKLOADS} and {RECORDS} in one, uncompressed") from error
     return found
 

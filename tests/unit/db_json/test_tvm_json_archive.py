@@ -119,3 +119,11 @@ def test_a_damaged_archive_is_read_or_refused(position: int, damage: bytes) -> N
     with contextlib.suppress(InvalidArchive):
         workloads, records = unpack(bytes(data))
         assert isinstance(workloads + records, str)
+
+
+def test_headers_that_each_describe_the_next_are_refused() -> None:
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2
+    chain = (header.tobuf(tarfile.GNU_FORMAT) + b"a".ljust(tarfile.BLOCKSIZE, b"\0")) * 2000
+    with pytest.raises(InvalidArchive, match=r"not a \.tar"):
+        unpack(chain + pack(PAIR))
