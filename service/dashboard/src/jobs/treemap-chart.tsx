@@ -51,6 +51,7 @@ function chartOption(tree: Node[], names: string[], ink: Ink) {
         right: 0,
         bottom: 24,
         roam: false,
+        itemStyle: { borderColor: ink.surface },
         leafDepth: 3,
         drillDownIcon: "",
         breadcrumb: {
@@ -61,7 +62,10 @@ function chartOption(tree: Node[], names: string[], ink: Ink) {
         label: { color: ink.text, fontSize: 12, overflow: "truncate" },
         upperLabel: { show: true, height: 20, color: ink.text },
         levels: [
-          { itemStyle: { borderWidth: 0, gapWidth: 2 }, upperLabel: { show: false } },
+          {
+            itemStyle: { borderColor: ink.surface, borderWidth: 0, gapWidth: 2 },
+            upperLabel: { show: false },
+          },
           level,
           level,
           level,
