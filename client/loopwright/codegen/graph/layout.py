@@ -85,7 +85,7 @@ def declare_elementwise(mod: tvm.IRModule) -> tvm.IRModule:
 def _is_convolution_network(mod: tvm.IRModule) -> bool:
     """Return whether the module has convolutions, all over NCHW, and all their weights are constant.
 
-    A single one with groups of several channels is none: transposing its input and its output takes a tenth of its time.
+    A single one with groups of several channels is none: transposing its input and output takes a tenth of its time.
     """
     calls: list[Any] = []
     for _, func in relax_funcs(mod):
