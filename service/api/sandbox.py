@@ -106,27 +106,17 @@ class Sandbox:
         ]
         self._pool = Pool(self._children, WAITING, WAIT_SECONDS)
         self._shares = Shares("requests that read modules or render programs", each=PER_CALLER)
-        self._start: threading.Thread | None = None
-        self._closed = False
+        self._starts: list[threading.Thread] = []
 
     def start(self) -> None:
         """Begin to start the children, which import TVM. A call that comes before a child is ready waits for it."""
-        self._start = threading.Thread(target=self._start_all, name="start of the sandbox", daemon=True)
-        self._start.start()
-
-    def _start_all(self) -> None:
-        for child in self._children:
-            if self._closed:
-                return
-            try:
-                child.start()
-            except ChildError as error:  # the next call tries again
-                log.warning("a child that reads modules did not start: %s", error)
+        self._starts = [threading.Thread(target=_start, args=(child,), daemon=True) for child in self._children]
+        for start in self._starts:
+            start.start()
 
     def close(self) -> None:
-        self._closed = True
-        if self._start is not None:
-            self._start.join()
+        for start in self._starts:
+            start.join()
         for child in self._children:
             child.close()
 
@@ -278,6 +268,13 @@ class Sandbox:
                     "The process that worked on this request was killed. Nothing was stored; send the request again."
                 )
                 raise ProblemError(503, "interrupted", detail, headers={"Retry-After": "1"}) from error
+
+
+def _start(child: WarmChild) -> None:
+    try:
+        child.start()
+    except ChildError as error:  # the next call tries again
+        log.warning("a child that reads modules did not start: %s", error)
 
 
 def _nobody_leaves() -> None:

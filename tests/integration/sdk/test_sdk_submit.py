@@ -74,7 +74,7 @@ def test_progress_is_drawn_to_the_end(service: PlayedService, client: Client) ->
             wait_for("trials on the console", lambda: re.search("[123]/4", output.getvalue()))
         waited.result()
     assert job.state == "succeeded"
-    for word in ("drawn", "running", "4 trials", "certified", "x)"):
+    for word in ("drawn", "searching", "4 trials", "certified", "x)"):
         assert word in output.getvalue()
 
 

@@ -19,6 +19,7 @@ from db import Database
 from tests.security.fuzz.inputs import Request
 from tests.support import played_fleet
 from tests.support.api_alone import ApiAlone
+from tests.support.processes import is_warm_child
 from tests.support.waiting import wait_for
 
 USERS = 4
@@ -29,6 +30,8 @@ ADMIN_SECONDS = 20.0
 """Likewise, where no input is large enough to need a sandbox for long."""
 _TRIES = 40
 """Of a request that the service is too busy for."""
+_CHILDREN = 2
+"""Warm children of an API, which it starts beside its first answers."""
 _BEAT_SECONDS = 10.0
 _LIMITS = httpx.Limits(keepalive_expiry=2.0)
 """Less than the 5 s after which the API closes an idle connection, maybe just when it is used again."""
@@ -55,10 +58,14 @@ class Watched:
         assert api.process is not None
         self.api = api
         self.process = psutil.Process(api.process.pid)
-        self.at_rest = sorted(child.name() for child in self.process.children(recursive=True))
+        wait_for("the warm children of the API", lambda: sum(map(is_warm_child, self._below())) == _CHILDREN)
+        self.at_rest = sorted(child.name() for child in self._below())
         self._users = [self._client("submit", ANSWER_SECONDS) for _ in range(USERS)]
         self.admins = [self._client("admin", ADMIN_SECONDS) for _ in range(2)]
         """Clients of users who may do all."""
+
+    def _below(self) -> list[psutil.Process]:
+        return self.process.children(recursive=True)
 
     def _client(self, role: str, seconds: float) -> httpx.Client:
         """Return a client of a new user without limits, who waits so long for an answer."""
@@ -103,13 +110,13 @@ class Watched:
 
     def processes(self) -> set[int]:
         """Return the ids of the processes that live on: the API, and those below it while nothing is asked of it."""
-        return {self.process.pid, *(child.pid for child in self.process.children(recursive=True))}
+        return {self.process.pid, *(child.pid for child in self._below())}
 
     def children(self) -> list[str]:
         """Return the programs that run below the API, once they are those that ran at first: no forks are left."""
 
         def look() -> list[str] | None:
-            names = sorted(child.name() for child in self.process.children(recursive=True))
+            names = sorted(child.name() for child in self._below())
             return names if names == self.at_rest else None
 
         return wait_for("the API to have no more processes than at first", look, 60)

@@ -22,7 +22,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def database(missing: list[str]) -> Mock:
     found = Mock()
     found.workers.missing.side_effect = lambda *_: list(missing)
-    found.workers.all.return_value = []
+    found.workers.checks_after.return_value = (0, {})
+    found.workers.standings.return_value = {}
     return found
 
 
