@@ -74,7 +74,8 @@ def test_progress_is_drawn_to_the_end(service: PlayedService, client: Client) ->
             wait_for("trials on the console", lambda: re.search("[123]/4", output.getvalue()))
         waited.result()
     assert job.state == "succeeded"
-    for word in ("drawn", "searching", "4 trials", "certified", "x)"):
+    assert re.search("searching|closing race, 1 of 1", output.getvalue())
+    for word in ("drawn", "4 trials", "certified", "x)"):
         assert word in output.getvalue()
 
 
