@@ -52,7 +52,10 @@ def count(request: pytest.FixtureRequest) -> int:
 
 
 def in_a_fork(threads: int, work: Callable[[], object]) -> str:
-    """Return what a function returns in a forked process whose loops have so many threads."""
+    """Return what a function returns in a forked process whose loops have so many threads.
+
+    Libraries that other tests have loaded may start threads there, too.
+    """
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:
@@ -84,24 +87,25 @@ def threads() -> int:
 
 def test_a_loop_runs_right_on_any_number_of_threads(program: tvm.runtime.Module, count: int) -> None:
     def work() -> int:
+        before = threads()
         for _ in range(200):
             scale(program)
-        return threads()
+        return threads() - before
 
-    assert in_a_fork(count, work) == str(count)
+    assert in_a_fork(count, work) == str(count - 1)
 
 
 def test_a_forked_child_starts_threads_of_its_own(program: tvm.runtime.Module) -> None:
-    def again() -> tuple[int, int]:
+    def again() -> int:
         before = threads()
         scale(program)
-        return before, threads()
+        return threads() - before
 
     def work() -> str:
         scale(program)
         return in_a_fork(3, again)
 
-    assert in_a_fork(2, work) == repr(repr((1, 3)))
+    assert in_a_fork(2, work) == repr("2")
 
 
 def test_threads_that_launch_loops_at_once_get_their_own_results(program: tvm.runtime.Module) -> None:

@@ -155,8 +155,10 @@ def _joined(mod: tvm.IRModule, texts: Mapping[str, str]) -> dict[str, list[Sourc
         calls: list[int] = []
 
         def visit(node: Any) -> None:
-            if isinstance(node, tvm.ir.Call) and node.attrs is not None and _TAG in node.attrs.keys():  # noqa: SIM118
-                calls.append(int(node.attrs[_TAG]))
+            # Calls that write in place have attributes of another kind.
+            attrs = node.attrs if isinstance(node, tvm.ir.Call) else None
+            if isinstance(attrs, tvm.ir.DictAttrs) and _TAG in attrs.keys():  # noqa: SIM118
+                calls.append(int(attrs[_TAG]))
 
         if isinstance(value, tvm.ir.Call) and isinstance(value.op, tvm.ir.GlobalVar):
             value = fused[value.op]
