@@ -63,7 +63,7 @@ def _product(program: AnalysedProgram, products: list[Block]) -> str:
     contraction = Contraction.of(program, block.dtype)
     if contraction is not None:
         size = f"{contraction.rows} x {contraction.columns} x {contraction.depth}"
-        return f"{name} is nearest, and a product of {size} of {' and '.join(contraction.operands)} is no size of it"
+        return f"{name} is nearest, and takes no product of {size} of {' and '.join(contraction.operands)}"
     return (
         f"{name} is nearest, and block {block.name} reads its operands in another order, or from one tensor: "
         "no axis of its result is one of vectors"

@@ -60,7 +60,7 @@ def test_a_preview_and_a_job_say_how_many_trials_the_model_deserves(api: Api) ->
     short, enough = (api.submit(PERCEPTRON, budget={"max_trials": trials}) for trials in (31, 32))
     assert short["suggested_trials"] == enough["suggested_trials"] == 32
     assert sum("--max-trials 32" in note for note in short["notes"]) == 1
-    assert enough["notes"] == []
+    assert not any("--max-trials" in note for note in enough["notes"])
 
 
 def test_a_model_that_is_known_well_deserves_no_trials(api: Api, job: dict[str, Any]) -> None:
