@@ -27,6 +27,7 @@ target triple = "$triple"
 @launch_name = internal constant [27 x i8] c"__TVMBackendParallelLaunch\00"
 @tvm_threads = internal constant [16 x i8] c"TVM_NUM_THREADS\00"
 @omp_threads = internal constant [16 x i8] c"OMP_NUM_THREADS\00"
+@worker_name = internal constant [11 x i8] c"loopwright\00"
 
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @madvise(ptr, i64, i32)
@@ -34,6 +35,7 @@ declare ptr @getenv(ptr)
 declare i32 @atoi(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
+declare i32 @prctl(i32, ...)
 declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i64 @syscall(i64, ...)
@@ -249,6 +251,7 @@ done:
 
 ; Run the tasks of one number, for good.
 define internal ptr @worker(ptr %argument) {
+  call i32 (i32, ...) @prctl(i32 15, ptr @worker_name) ; what tools call the thread
   %state = load ptr, ptr @state
   %number_64 = ptrtoint ptr %argument to i64
   %number = trunc i64 %number_64 to i32
