@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from loopwright.codegen.host import pool
+from loopwright.codegen.host.quiet import SCOPES, without_lines
 from loopwright.codegen.program import linking
 from loopwright.codegen.target import target_from
 from loopwright.errors import UnsupportedModel
-from loopwright.packaging.load import quiet
 
 
 def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto") -> None:
@@ -30,7 +30,7 @@ def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto
     """
     found = None if isinstance(target, str) and target.strip() == "auto" else target_from(target)
     if found is None or found.kind.name != "llvm" or not linking.is_foreign(found):
-        with quiet():
+        with without_lines(SCOPES):
             built.export_library(os.fspath(path))
         return
     program = linking.linker(found)
@@ -42,7 +42,7 @@ def export_library(built: Any, path: str | os.PathLike[str], target: Any = "auto
     def link(output: str, objects: Sequence[str]) -> None:
         linking.link(program, objects, output)
 
-    with quiet():
+    with without_lines(SCOPES):
         built.export_library(os.fspath(path), fcompile=link)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 POWERS = b"Warning: Detected pow(x, y) where y >= 3"
 """In the lines that TVM writes for each power that it lowers."""
+SCOPES = b"Warning: Scope "
+"""In the lines that TVM writes for each scope of memory that it saves."""
 
 _ALONE = threading.Lock()
 
