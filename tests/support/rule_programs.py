@@ -175,12 +175,13 @@ def attention(
     in_order: bool = False,
     cached: bool = False,
     rounded: bool = False,
+    blocks: int = 0,
 ) -> tvm.IRModule:
     """Scaled attention whose operands and result have the heads behind the rows, as models have them.
 
     With ``moved``, the keys are transposed before, and the result once more. With ``in_order``, the result has the
     heads first: TVM's own rules raise on that. With ``cached``, the keys and values have the heads first. With
-    ``rounded``, the probabilities are rounded to eighths.
+    ``rounded``, the probabilities are rounded to eighths. With ``blocks``, a mask hides keys, and flags whole blocks.
     """
     q, *stored = (
         te.placeholder((heads, count, width) if cached and name != "q" else (count, heads, width), name=name)
@@ -201,7 +202,24 @@ def attention(
         lambda h, i, c: te.sum(q[i, h, d] * (k(c, h, d) if keys is None else keys[h, d, c]), axis=d),
         name="scores",
     )
-    weights = te.compute(scores.shape, lambda *i: scores(*i) * tvm.tirx.const(width**-0.5, "float32"), name="weights")
+    hiding = []
+    if blocks:
+        hiding = [te.placeholder((rows, columns), "bool", "mask"), te.placeholder((blocks,), "bool", "seen")]
+
+    def weight(h: Any, i: Any, c: Any) -> Any:
+        scaled = scores(h, i, c) * tvm.tirx.const(width**-0.5, "float32")
+        if not hiding:
+            return scaled
+        hidden = tvm.tirx.const(-np.inf, "float32")
+        return tvm.tirx.Select(
+            hiding[1](c // (columns // blocks)), tvm.tirx.Select(hiding[0](i, c), scaled, hidden), hidden
+        )
+
+    def value(c: Any, h: Any, i: Any) -> Any:
+        return tvm.tirx.Select(hiding[1](c // (columns // blocks)), v(c, h, i), tvm.tirx.const(0, "float32"))
+
+    seen_v = te.compute((columns, heads, width), value, name="seen_v") if hiding else v
+    weights = te.compute(scores.shape, weight, name="weights")
     maximum = te.compute((heads, rows), lambda *i: te.max(weights(*i, j), axis=j), name="maximum")
     exps = te.compute(scores.shape, lambda *i: te.exp(weights(*i) - maximum(*i[:-1])), name="exps")
     total = te.compute((heads, rows), lambda *i: te.sum(exps(*i, s), axis=s), name="total")
@@ -209,8 +227,9 @@ def attention(
     if rounded:
         shares = te.compute(exps.shape, lambda *i: te.nearbyint(exps(*i) / total(*i[:-1]) * 8), name="shares")
     values = te.compute(
-        (heads, rows, width), lambda h, i, c: te.sum(shares[h, i, m] * v(m, h, c), axis=m), name="values"
+        (heads, rows, width), lambda h, i, c: te.sum(shares[h, i, m] * seen_v(m, h, c), axis=m), name="values"
     )
+    stored += hiding
     if rounded:
         return function(q, *stored, te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / 8, name="out"))
     if in_order:

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from loopwright.codegen.functions import prim_funcs
-from tests.support.models import Calls, called, check
+from tests.support.models import Calls, called, check, lowered, run
 
 attend = functional.scaled_dot_product_attention
 
@@ -61,6 +61,25 @@ def test_a_mask_that_is_repeated_for_all_heads_is_read_where_it_lies() -> None:
 
     hidden = torch.tensor([[False] * 7, [True, *[False] * 6]])
     assert called(check(Calls(forward), heads(), heads(7), heads(7), hidden)) == ["attention"]
+
+
+@pytest.mark.parametrize("start", [0, 15, 16, 40, 63])
+def test_blocks_of_keys_that_a_mask_hides_from_all_queries_have_no_part_in_it(start: int) -> None:
+    """A window of 20 keys for each of two queries, in a cache of 64."""
+
+    def forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        place = position + torch.arange(2)[:, None] - torch.arange(64)
+        return attend(q, k, v, attn_mask=(place >= 0) & (place < 20))
+
+    keys, values = heads(64), heads(64)
+    mod = lowered(Calls(forward), heads(2), keys, values, torch.tensor(0))
+    assert called(mod)[-2:] == ["seen_keys", "attention"]
+    expected = forward(heads(2), keys, values, torch.tensor(start))
+    for tensor in (keys, values):  # behind the last query, and before its window
+        tensor[:, :, (start + 33) // 32 * 32 :] = torch.nan
+        tensor[:, :, : max(0, start - 19) // 32 * 32] = torch.nan
+    found = run(mod, heads(2), keys, values, torch.tensor(start))
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.whole

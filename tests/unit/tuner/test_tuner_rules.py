@@ -75,13 +75,15 @@ PROGRAMS = {
         programs.block_dots(1, 32, 48, 16, lambda c: topi.nn.relu(c), bits=8),
     ],
     "attention": [
-        programs.attention(3, 5, 32, 16, moved=True, cached=True),
+        programs.attention(2, 3, 96, 16, moved=True, cached=True, blocks=6),
         programs.attention(2, 13, 24, 16),
+        programs.attention(3, 5, 32, 16, moved=True, cached=True),
         programs.attention(2, 32, 32, 8, moved=True),
         programs.attention(2, 1, 48, 8, moved=True, cached=True),
         programs.attention(1, 1, 32, 16, moved=True, cached=True),
         programs.attention(2, 1, 32, 16, moved=True),
         programs.attention(2, 11, 24, 16, rounded=True),
+        programs.attention(2, 9, 64, 24, moved=True, blocks=2),
     ],
     "column_sum": [programs.column_sum(30, 37), COLUMN_SUMS[0]],
     "gemv": [programs.product(1, 96, 40), programs.by_columns(1, 36, 48, "bfloat16"), programs.linear(1, 30, 16)],
@@ -253,6 +255,16 @@ def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vector
     [features] = extract(builtin_space(mod, TARGET, seed=1).context, [schedule])
     assert features.shape[1] == FEATURES
     check_program(mod, schedule)
+
+
+def test_attention_skips_blocks_of_keys_that_are_hidden_in_each_stage() -> None:
+    mod = programs.attention(2, 3, 96, 16, moved=True, cached=True, blocks=6)
+    space = builtin_space(mod, TARGET, 1)
+    schedule = space.replay(space.seeds[0], 1)
+    assert schedule is not None
+    program = scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), TARGET)
+    # Products, masks, maxima, exponentials and sums.
+    assert len(re.findall(r"if seen\[", program.script())) == 6
 
 
 def test_only_the_weight_itself_is_packed_once() -> None:

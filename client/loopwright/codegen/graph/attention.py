@@ -6,7 +6,8 @@ zeros. Scores and probabilities may be quantised and dequantised on the way, and
 are integers then, whose products and sums are exact in float32 below 2^24, and their scales multiply the sums.
 A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked.
 Queries, keys and values are read where they lie (`loopwright.codegen.graph.views`), so that neither the split
-into heads nor the transposition of the keys is a function of its own.
+into heads nor the transposition of the keys is a function of its own. Blocks of keys that a mask hides from all
+queries are no part of it (`loopwright.codegen.graph.seen_keys`), whatever their values are.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from loopwright.codegen.graph.rewriting import (
     scalar_of,
     shape_of,
 )
+from loopwright.codegen.graph.seen_keys import block_size, seen_blocks
 from loopwright.codegen.graph.views import BufferAccess, View, access, split_axes, view_of
 from loopwright.codegen.rounding import whole
 
@@ -76,6 +78,16 @@ class _Step:
     @property
     def is_masking(self) -> bool:
         return self.mask is not None or self.condition is not None
+
+    @property
+    def hides(self) -> bool | None:
+        """For which value of the condition a score becomes -inf; None if it does for neither."""
+        if self.condition is None:
+            return None
+        met = self.value if self.added else self.other if self.inverted else 0.0
+        otherwise = self.other if self.added or not self.inverted else 0.0
+        hidden = [each == -math.inf for each in (otherwise, met)]
+        return hidden[1] if any(hidden) else None
 
 
 @dataclass(frozen=True)
@@ -249,15 +261,18 @@ class _Attention(CallRewriter):
         kept = [step for step in rounded if step.scale is None]
         last = [_Step(scale=each.scale) for each in rounded if each.scale is not None]
         last += [_Step(scale=each) for each in value[0].scales]
+        seen = self._seen_blocks(scores.steps, columns)
         operands = _Operands(self)
         reads = [operands.accessed(found) for _, found in (query, key, value)]
         stages = [[operands.step(step, parts) for step in steps] for steps in ((*first, *scores.steps), kept, last)]
+        flags = None if seen is None else operands.place(seen, shape_of(seen) or ())
         order = _output_order(query[0])
         compute = _compute(shape, depth[0], width[0], dtype_of(call), order)
         fused = self.builder_.call_te(
             lambda *tensors: compute(
                 *(read(tensors) for read in reads),
                 *([step(tensors) for step in steps] for steps in stages),
+                None if flags is None else tensors[flags],
                 is_safe,
             ),
             *operands.tensors,
@@ -268,6 +283,26 @@ class _Attention(CallRewriter):
         if inverse != sorted(inverse):
             result = self.emit(relax.op.permute_dims(result, inverse))
         return reshaped(result, shape_of(call) or ())
+
+    def _seen_blocks(self, steps: Sequence[_Step], columns: int) -> Any:
+        """Return flags of the blocks of keys that some query sees; None if there are none, or no arguments decide."""
+        size = block_size(columns)
+        for place, step in enumerate(steps):
+            mask, hides = step.condition, step.hides
+            if size is None or hides is None or not all(each.is_masking for each in steps[place:]):
+                continue
+            if (shape_of(mask) or (1,))[-1] == columns and dtype_of(mask) == "bool" and self._is_computed(mask):
+                return self.emit(
+                    self.builder_.call_te(seen_blocks, mask, size, hides=hides, primfunc_name_hint="seen_keys")
+                )
+        return None
+
+    def _is_computed(self, expr: Any) -> bool:
+        """Return whether an expression depends on arguments of the function."""
+        value = self.value(expr)
+        if isinstance(value, relax.Tuple):
+            return any(map(self._is_computed, value.fields))
+        return isinstance(value, relax.Var) or any(map(self._is_computed, getattr(value, "args", ())))
 
     def _parts(self, shape: tuple[int, ...], *repeated: Any) -> list[tuple[int, ...]]:
         """Return the extents into which each axis of the scores is split.
@@ -312,7 +347,7 @@ class _Operands:
         self.keys: list[tuple[Any, tuple[int, ...]]] = []
 
     def accessed(self, read: BufferAccess) -> Callable[[Sequence[Any]], Callable[..., Any]]:
-        place = self._place(read.base, read.shape)
+        place = self.place(read.base, read.shape)
         return lambda tensors: lambda *index: read.at(tensors[place], index)
 
     def masked(self, mask: Any, parts: Sequence[Sequence[int]]) -> Callable[[Sequence[Any]], Any]:
@@ -321,7 +356,7 @@ class _Operands:
             return lambda tensors: None
         own = shape_of(mask) or ()
         axes = zip(own, list(parts)[len(parts) - len(own) :], strict=True)
-        place = self._place(mask, tuple(1 if extent == 1 else width for extent, part in axes for width in part))
+        place = self.place(mask, tuple(1 if extent == 1 else width for extent, part in axes for width in part))
         return lambda tensors: tensors[place]
 
     def step(self, step: _Step, parts: Sequence[Sequence[int]]) -> Callable[[Sequence[Any]], tuple[_Step, list[Any]]]:
@@ -331,15 +366,15 @@ class _Operands:
             numbers = [scalar_of(self.rewriter.value(each)) for each in (rounding.scale, rounding.zero)]
             kept = [number != neutral for number, neutral in zip(numbers, (1.0, 0.0), strict=True)]
             tensors = [rounding.scale, rounding.zero]
-            places = [self._place(each, (1,)) if is_kept else None for each, is_kept in zip(tensors, kept, strict=True)]
+            places = [self.place(each, (1,)) if is_kept else None for each, is_kept in zip(tensors, kept, strict=True)]
             return lambda given: (step, [None if place is None else given[place] for place in places])
         if step.scale is not None or step.zero is not None:
-            single = self._place(step.zero if step.scale is None else step.scale, (1,))
+            single = self.place(step.zero if step.scale is None else step.scale, (1,))
             return lambda given: (step, [given[single]])
         mask = self.masked(step.condition if step.mask is None else step.mask, parts)
         return lambda given: (step, [mask(given)])
 
-    def _place(self, tensor: Any, shape: tuple[int, ...]) -> int:
+    def place(self, tensor: Any, shape: tuple[int, ...]) -> int:
         for place, (known, extents) in enumerate(self.keys):
             if known.same_as(tensor) and extents == shape:
                 return place
@@ -367,10 +402,13 @@ def _compute(
         return tirx.const(value, dtype)
 
     def compute(
-        query: Any, key: Any, value: Any, steps: _Found, rounded: _Found, last: _Found, is_safe: bool
+        query: Any, key: Any, value: Any, steps: _Found, rounded: _Found, last: _Found, seen: Any, is_safe: bool
     ) -> te.Tensor:
         def padded_key(*index: Any) -> Any:
             return key(*index) if padded == columns else te.if_then_else(index[-1] < columns, key(*index), constant(0))
+
+        def seen_value(*index: Any) -> Any:
+            return tirx.Select(_is_seen(seen, index[-2], columns), value(*index), constant(0))
 
         # Every fast schedule copies the keys, and queries, keys and values may be parts of one tensor.
         keys = te.compute((*batch, depth, padded), padded_key, name="attention_keys")
@@ -380,7 +418,7 @@ def _compute(
             lambda *i: te.sum(query(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
             name="attention_scores",
         )
-        weighted = _stepped(scores, steps, columns, constant)
+        weighted = _stepped(scores, steps, columns, seen, constant)
         j = te.reduce_axis((0, padded), "j")
         maximum = te.compute((*batch, rows), lambda *i: te.max(weighted(*i, j), axis=j), name="attention_max")
         exponentials = te.compute(
@@ -400,9 +438,10 @@ def _compute(
 
             probabilities = te.compute(scores.shape, probability, name="attention_probabilities")
         j = te.reduce_axis((0, columns), "j")
+        read = value if seen is None else te.compute((*batch, columns, width), seen_value, name="attention_seen_values")
         values = te.compute(
             (*batch, rows, width),
-            lambda *i: te.sum(probabilities(*i[:-1], j) * value(*i[:-2], j, i[-1]), axis=j),
+            lambda *i: te.sum(probabilities(*i[:-1], j) * read(*i[:-2], j, i[-1]), axis=j),
             name="attention_values",
         )
 
@@ -420,8 +459,10 @@ _Found = Sequence[tuple[_Step, list[Any]]]
 """Steps with their tensors."""
 
 
-def _stepped(scores: te.Tensor, steps: _Found, columns: int, constant: Callable[[float], Any]) -> te.Tensor:
-    """Return the scores after scales and masks, which are one block; those beyond the last column are -inf."""
+def _stepped(
+    scores: te.Tensor, steps: _Found, columns: int, seen: te.Tensor | None, constant: Callable[[float], Any]
+) -> te.Tensor:
+    """Return the scores after scales and masks, which are one block; those of no column, or one not seen, are -inf."""
     is_padded = int(scores.shape[-1]) > columns
     if not steps and not is_padded:
         return scores
@@ -433,9 +474,16 @@ def _stepped(scores: te.Tensor, steps: _Found, columns: int, constant: Callable[
 
     def element(*index: Any) -> Any:
         value = _applied(scores(*index), steps, index, constant)
+        if seen is not None:
+            return tirx.Select(_is_seen(seen, index[-1], columns), value, constant(-math.inf))
         return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
 
     return te.compute(scores.shape, element, name="attention_weights")
+
+
+def _is_seen(seen: te.Tensor, column: Any, columns: int) -> Any:
+    """Return whether the block of a column is seen. There is no padding then: blocks are whole vectors."""
+    return seen(column // (columns // int(seen.shape[0])))
 
 
 def _applied(value: Any, steps: _Found, index: Sequence[Any], constant: Callable[[float], Any]) -> Any:

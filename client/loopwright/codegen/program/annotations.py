@@ -12,6 +12,7 @@ from typing import Any
 import tvm_ffi
 from tvm.ir import prim
 
+from loopwright.codegen.program.flags import RUNS_IF
 from loopwright.codegen.rule import KNOB, RULE
 
 Check = Callable[[Any], bool]
@@ -62,6 +63,7 @@ OF_SCHEDULES: Mapping[str, Check] = {
     "permuted_layout": _text(r"\w{0,16}"),
     "double_buffer_scope": _number(0, 64),
     "warp_execution": _FLAG,
+    RUNS_IF: _number(0, 1 << 10),
 }
 """Of traces, and of what they made."""
 _OF_OPERATORS = re.compile(r"schedule_rule|layout_free_placeholders|workload|axis|auto_scheduler_\w+")

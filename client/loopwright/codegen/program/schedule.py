@@ -18,6 +18,7 @@ from loopwright.codegen.math_mode import TF32, applied_math
 from loopwright.codegen.program.bounds import unproven
 from loopwright.codegen.program.defaults import default_schedule
 from loopwright.codegen.program.digest import normal_form
+from loopwright.codegen.program.flags import with_conditions
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.program.lowered_bounds import PROVEN
 
@@ -72,6 +73,8 @@ def scheduled_module(
     Elementary functions become polynomials (`loopwright.codegen.cpu.vector_math`), unless ``exact_math`` is set.
     """
     scheduled = default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
+    if trace is not None:
+        scheduled["main"] = with_conditions(scheduled["main"])
     if trace is not None and not unproven(mod["main"]):
         scheduled["main"] = scheduled["main"].with_attr(PROVEN, True)
     if exact_math:

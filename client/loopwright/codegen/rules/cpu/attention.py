@@ -2,7 +2,8 @@
 
 The scores of a block stay in the cache between the two products, which are scheduled as tiles in registers. A task is
 a head; it packs the head's keys once. (Rabe and Staats, arXiv 2112.05682, but all keys of a head at a time.) With few
-rows, as in decoding, packing is more work than the product: then the keys are read as they lie.
+rows, as in decoding, packing is more work than the product: then the keys are read as they lie. Blocks of keys that are
+hidden from all queries (`loopwright.codegen.graph.seen_keys`) are skipped by each of the stages.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.cpu import row_dots, row_reduction
 from loopwright.codegen.cpu.row_dots import RowDots
 from loopwright.codegen.cpu.row_reduction import RowReduction
+from loopwright.codegen.program.flags import RUNS_IF
 from loopwright.codegen.rules.analysis.product_tile import registers
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
@@ -56,14 +58,14 @@ class Attention:
             Knob("keys", (_PACKED, _IN_PLACE) if parts.can_read_in_place(machine) else (_PACKED,)),
             Knob("block", (0, *(block for block in _BLOCKS if block < parts.rows and parts.rows % block == 0))),
             Knob("score_rows", rows),
-            Knob("score_vectors", _dividing(parts.columns, machine)),
+            Knob("score_vectors", _dividing(parts.skipped_columns, machine)),
             Knob("value_rows", rows),
             Knob("value_vectors", _dividing(parts.width, machine)),
         )
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         parts = _Parts.required(program)
-        scores = _tiles(parts.rows, parts.columns, machine)
+        scores = _tiles(parts.rows, parts.skipped_columns, machine)
         values = _tiles(parts.rows, parts.width, machine)
         in_place = parts.rows <= _FEW_ROWS and parts.can_read_in_place(machine)
         for score, value in list(zip(scores, values, strict=False))[:_SEEDS]:
@@ -106,11 +108,18 @@ class _Parts:
         return self.scores.spatial[-1][1]
 
     @property
+    def skipped_columns(self) -> int:
+        """The columns that are skipped together: all, if there are no flags, which are computed always."""
+        return self.columns if self.seen is None else self.columns // int(self.seen.shape[0])
+
+    @property
     def width(self) -> int:
         return self.values.spatial[-1][1]
 
     masks: tuple[Block, ...]
     """What copies masks into rows that are a whole number of vectors."""
+    seen: Any
+    """The flags of the blocks of keys that are seen, if the function has any."""
 
     @property
     def depth(self) -> int:
@@ -171,7 +180,8 @@ class _Parts:
         masks = {block.name: block for block in producers if block is not None and block not in (scores, weights)}
         keys = program.producer(read[0].source)
         stages = (keys, scores, weighted, maximum, exponentials, total, probabilities, values, last)
-        return _Parts(*stages, tuple(masks.values()))
+        flags = [load.source for load in (weighted.loads if weighted else ()) if _is_flag(program, load)]
+        return _Parts(*stages, tuple(masks.values()), flags[0] if flags else None)
 
 
 class _Steps:
@@ -202,6 +212,8 @@ class _Steps:
             sch.compute_at(sch.get_sblock(name), place, preserve_unit_loops=True)
         if keys is not None:
             sch.compute_at(keys, task)
+            depth, column = sch.get_loops(keys)[-2:]
+            self._skipping(column, before=depth)
         parallelize(sch, task)
         for mask in parts.masks:
             if math.prod(extent for _, extent in mask.spatial) >= _LARGE_MASK:
@@ -214,7 +226,7 @@ class _Steps:
         for reduction, operation in ((parts.maximum, "max"), (parts.total, "sum")):
             self._reduce(reduction, operation)
         for name in stages:
-            vectorize(sch, name, sch.get_loops(sch.get_sblock(name))[-1], lanes)
+            vectorize(sch, name, self._skipping(sch.get_loops(sch.get_sblock(name))[-1])[1], lanes)
         vectorize(sch, parts.last.name, inner, lanes)
 
     def _packed_keys(self, width: int) -> Any:
@@ -254,6 +266,23 @@ class _Steps:
             place, _ = sch.split(row, [None, rows])
         return task, place, inner
 
+    def _skipping(self, loop: Any, before: Any = None) -> tuple[Any, Any]:
+        """Skip the iterations of a loop over columns that are those of blocks which are not seen.
+
+        Returns:
+            The loop over blocks, which is put before another loop around this one if that is given, and the loop over
+            the columns of a block; None and the loop itself if there are no flags.
+        """
+        sch, seen = self._schedule, self._parts.seen
+        if seen is None:
+            return None, loop
+        blocks, inner = sch.split(loop, [None, self._parts.skipped_columns])
+        if before is not None:
+            sch.reorder(blocks, before)
+        params = [str(param.name) for param in sch.mod["main"].params]
+        sch.annotate(blocks, RUNS_IF, params.index(str(seen.name)))
+        return blocks, inner
+
     def _tile(self, part: Block, rows: int, width: int, extent: int) -> None:
         """Keep a tile of a product in registers while the sum runs over it.
 
@@ -262,22 +291,28 @@ class _Steps:
         sch, lanes = self._schedule, self._machine.lanes
         block = sch.get_sblock(part.name)
         i, j, k = sch.get_loops(block)[-3:]
+        is_score = part is self._parts.scores
+        # Sums stay in registers while blocks of keys are skipped.
+        skipped, k = (None, k) if is_score else self._skipping(k)
+        j = self._skipping(j, before=i)[1] if is_score else j
         io, ii = sch.split(i, [None, rows])
         jo, jv, jx = sch.split(j, [None, width // lanes, lanes])
-        ko, ki = sch.split(k, [None, math.gcd(part.reduced[0][1], 4)])
-        sch.reorder(jo, io, ko, ki, ii, jv, jx)
+        ko, ki = sch.split(k, [None, math.gcd(int(sch.get(k).extent), 4)])
+        summed = [ko] if skipped is None else [skipped, ko]
+        sch.reorder(jo, io, *summed, ki, ii, jv, jx)
         if extent % rows:
             separate_partial_tiles(sch, io)
         sch.vectorize(jx)
         for loop in (ki, ii, jv):
             sch.unroll(loop)
-        sch.decompose_reduction(block, ko)
+        sch.decompose_reduction(block, summed[0])
 
     def _dots(self, part: Block) -> None:
         """Multiply each vector of keys with all rows, as the keys lie."""
         sch, lanes = self._schedule, self._machine.lanes
         block = sch.get_sblock(part.name)
         i, j, k = sch.get_loops(block)[-3:]
+        _, j = self._skipping(j, before=i)
         jo, ji = sch.split(j, [None, lanes])
         sch.reorder(jo, i, ji, k)
         init = sch.decompose_reduction(block, jo)
@@ -289,10 +324,17 @@ class _Steps:
     def _reduce(self, part: Block, operation: str) -> None:
         sch = self._schedule
         block = sch.get_sblock(part.name)
-        sch.decompose_reduction(block, sch.get_loops(block)[-1])
-        reduction = RowReduction(operation, part.reduced[0][1], 4, self._machine.lanes)
+        skipped, loop = self._skipping(sch.get_loops(block)[-1])
+        sch.decompose_reduction(block, loop if skipped is None else skipped)
+        reduction = RowReduction(operation, self._parts.skipped_columns, 4, self._machine.lanes)
         row_reduction.register(reduction.name)
         sch.tensorize(sch.get_loops(sch.get_sblock(f"{part.name}_update"))[-1], reduction.name)
+
+
+def _is_flag(program: AnalysedProgram, load: Any) -> bool:
+    """Return whether what is loaded is a flag of a block of neighbours, an argument."""
+    is_row = len(load.indices) == 1 and not isinstance(load.indices[0], tvm.ir.Var)
+    return is_row and str(load.source.dtype) == "bool" and program.producer(load.source) is None
 
 
 def _is_product(block: Block) -> bool:
