@@ -10,7 +10,8 @@ from loopwright.codegen.arrays import DRAWS, tolerance
 from loopwright.codegen.kinds import Values
 from loopwright.codegen.math_mode import TF32
 from tuner.closing import RacePlan
-from tuner.floor import least_seconds, race
+from tuner.errors import RaceFailed
+from tuner.floor import least_seconds, plausible
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.races.grade import graded
 from tuner.types import BASELINE, Certificate, Failure, Measured, RunnerUp, Trial, Workload
@@ -21,40 +22,86 @@ _BY_CONSENT = "; factors of float32 may be rounded to TF32 (math tf32), the refe
 _WITHOUT_NAN = "; no NaN, of which the function's results depend on the order of comparisons"
 
 
-def certify(
-    fleet: Fleet,
-    workload: Workload,
-    outputs: tuple[bool, ...],
-    trials: Sequence[Trial],
-    *,
-    plan: RacePlan,
-    peak_flops: float | None = None,
-    meanwhile: Meanwhile = nothing_meanwhile,
-) -> Certificate:
-    """Race the best measured trials with the baseline, as planned, and return the evidence for the winner.
+def certify_all(
+    fleet: Fleet, certifications: Sequence[Certification], meanwhile: Meanwhile = nothing_meanwhile
+) -> list[Certificate | RaceFailed]:
+    """Run the first race of each task, in the same processes if there are several, and what races follow from them.
+
+    Returns RaceFailed for a task whose unscheduled program itself cannot be run.
+    """
+    results = fleet.race_all([each.request for each in certifications], meanwhile)
+    return [
+        _certified(fleet, certification, result, meanwhile)
+        for certification, result in zip(certifications, results, strict=True)
+    ]
+
+
+def _certified(
+    fleet: Fleet, certification: Certification, result: RaceResult | RaceFailed, meanwhile: Meanwhile
+) -> Certificate | RaceFailed:
+    while not isinstance(result, RaceFailed):
+        try:
+            certificate = certification.conclude(result)
+        except RaceFailed as error:
+            return error
+        if certificate is not None:
+            return certificate
+        [result] = fleet.race_all([certification.request], meanwhile)
+    return result
+
+
+class Certification:
+    """The races of a task: of the best measured trials with the baseline, as planned.
 
     A contender with a wrong result or a failure is rejected. If all contenders of a race are rejected, the next best
-    trials are raced, until one contender is accepted or no trial is left. Raises RaceFailed if the unscheduled program
-    itself cannot be run. ``peak_flops`` is as of `tuner.floor.least_seconds`.
+    trials are raced, until one contender is accepted or no trial is left. ``peak_flops`` is as of
+    `tuner.floor.least_seconds`.
     """
-    least = least_seconds(workload, outputs, peak_flops)
-    rejected: dict[str, Failure] = {}
-    ranked = _ranking(trials, 8 * plan.contenders)
-    while True:
-        chosen = [trial for trial in ranked if trial.candidate.hash not in rejected][: plan.contenders]
-        request = RaceRequest(
-            module_json=workload.module_json,
-            args=workload.args,
-            outputs=outputs,
-            contenders={t.candidate.hash: t.candidate.trace_json for t in chosen if t.candidate.trace_json},
-            repeats=plan.repeats,
-            math=workload.math,
-            seconds=plan.seconds,
+
+    def __init__(
+        self,
+        workload: Workload,
+        outputs: tuple[bool, ...],
+        trials: Sequence[Trial],
+        *,
+        plan: RacePlan,
+        peak_flops: float | None = None,
+    ) -> None:
+        self._workload = workload
+        self._outputs = outputs
+        self._plan = plan
+        self._least = least_seconds(workload, outputs, peak_flops)
+        self._rejected: dict[str, Failure] = {}
+        self._ranked = _ranking(trials, 8 * plan.contenders)
+
+    @property
+    def request(self) -> RaceRequest:
+        """The next race."""
+        return RaceRequest(
+            module_json=self._workload.module_json,
+            args=self._workload.args,
+            outputs=self._outputs,
+            contenders={t.candidate.hash: t.candidate.trace_json for t in self._chosen if t.candidate.trace_json},
+            repeats=self._plan.repeats,
+            math=self._workload.math,
+            seconds=self._plan.seconds,
         )
-        result = race(fleet, request, meanwhile, least)
-        rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
-        if not chosen or _accepted(result):
-            return _certificate(result, workload, outputs, rejected)
+
+    @property
+    def _chosen(self) -> list[Trial]:
+        return [trial for trial in self._ranked if trial.candidate.hash not in self._rejected][: self._plan.contenders]
+
+    def conclude(self, result: RaceResult) -> Certificate | None:
+        """Return the evidence that a race gave; None if another race is to follow.
+
+        Raises RaceFailed if the time of the unscheduled program is impossible.
+        """
+        result = plausible(result, self._least)
+        last = not self._chosen
+        self._rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
+        if not last and not _accepted(result):
+            return None
+        return _certificate(result, self._workload, self._outputs, self._rejected)
 
 
 def _ranking(trials: Sequence[Trial], count: int) -> list[Trial]:

@@ -6,6 +6,7 @@ fewer contenders, in fewer rounds: a wrong choice costs a small share of a small
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -23,14 +24,38 @@ _ROUNDS_SECONDS = 12.0
 """Of a race of a task that matters: with all contenders, and with repetitions. Not tuned."""
 _REPEATABLE = 10.0
 """Seconds with which a race has the time to be repeated: it pauses, and waits for other processes. Not tuned."""
-_BESIDE = 2.5
-"""What a race takes beside its rounds, in builds: it builds a reference, and starts four processes. On two cores with
-50 to 70 functions. Not tuned."""
+_ALONE, _TOGETHER = 2.5, 1.0
+"""What a race takes beside its rounds, in builds, if it has four processes of its own, or shares them with others: a
+reference is built, and all programs are checked. On two cores with 50 to 70 functions."""
+_CALLS = 12
+"""Of a slow unscheduled function in its race, the calls of its reference among them."""
+_MOST_TOGETHER = 8
+"""Races in one set of processes. One program that ends a process costs all of them. Not tuned."""
+_MOST_BYTES = 2**26
+"""Of the arguments of races in one set of processes, which are there several times. Not tuned."""
 _OF_MODEL = 0.5
 """What a function of the whole model takes to be built, in builds: the model is built by one process, without
 processes and a linker for each function."""
 _FIRST_BUILD = 0.2
 """Seconds of a build before one is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What is known of a task that is to be raced.
+
+    ``share`` is of the model's time, ``unscheduled`` the seconds of a call of its unscheduled function, an estimate
+    unless it ``is_measured``, which it is to be before the race, and ``bytes`` the size of its arguments.
+    """
+
+    share: float
+    unscheduled: float
+    is_measured: bool
+    bytes: int
+
+    def matters(self, config: SearchConfig) -> bool:
+        """Return whether the race is run alone, and repeated if its result is not clear."""
+        return self.share >= config.repeated_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +84,29 @@ def plan_race(share: float, others: float, left: float, config: SearchConfig) ->
     return RacePlan(min(most, max(_LEAST_CONTENDERS, int(seconds / _ROUNDS_OF))), seconds, repeats)
 
 
-def race_beside(builds: Sequence[float]) -> float:
-    """Return the seconds that a race takes beside its rounds, by those that builds of the job took."""
-    return _BESIDE * statistics.median(builds or [_FIRST_BUILD])
+def together(closings: Sequence[Closing], config: SearchConfig) -> int:
+    """Return how many of some races, in the order in which they are run, the next set of processes is to run."""
+    if closings[0].matters(config):
+        return 1
+    sizes = itertools.accumulate(each.bytes for each in closings[:_MOST_TOGETHER])
+    return max(1, sum(size <= _MOST_BYTES for size in sizes))
 
 
-def closing_seconds(
-    whole: float, shares: Sequence[float], baselines: int, builds: Sequence[float], config: SearchConfig
-) -> float:
-    """Return the seconds to keep for closing a job that may take ``whole`` seconds.
-
-    Args:
-        shares: of the tasks that are raced in the model's time.
-        baselines: unscheduled functions that are to be measured before.
-        builds: seconds that builds of the job took.
-    """
+def beside(closings: Sequence[Closing], builds: Sequence[float], config: SearchConfig) -> float:
+    """Return the seconds that races take beside their rounds, by those that builds of the job took."""
     build = statistics.median(builds or [_FIRST_BUILD])
-    matter = sum(share >= config.repeated_share for share in shares)
-    rounds = min(matter * _ROUNDS_SECONDS, config.rounds_share * whole) + len(shares) * _LEAST_SECONDS
-    beside = len(shares) * race_beside(builds) + baselines * build + model_seconds(len(shares), builds)
-    return min(rounds + beside, config.closing_share * whole)
+    in_builds = sum(_ALONE if each.matters(config) else _TOGETHER for each in closings)
+    return build * in_builds + math.fsum(_CALLS * each.unscheduled for each in closings)
+
+
+def closing_seconds(whole: float, closings: Sequence[Closing], builds: Sequence[float], config: SearchConfig) -> float:
+    """Return the seconds to keep for closing a job that may take ``whole`` seconds."""
+    matter = sum(each.matters(config) for each in closings)
+    rounds = min(matter * _ROUNDS_SECONDS, config.rounds_share * whole) + len(closings) * _LEAST_SECONDS
+    build = statistics.median(builds or [_FIRST_BUILD])
+    baselines = math.fsum(build + each.unscheduled for each in closings if not each.is_measured)
+    needed = rounds + baselines + beside(closings, builds, config) + model_seconds(len(closings), builds)
+    return min(needed, config.closing_share * whole)
 
 
 def model_seconds(functions: int, builds: Sequence[float]) -> float:

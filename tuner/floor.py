@@ -56,7 +56,11 @@ def race(fleet: Fleet, request: RaceRequest, meanwhile: Meanwhile, least: float)
     Raises RaceFailed if the unscheduled program cannot be run, or if its own median is below them. Without yardsticks
     it is not timed.
     """
-    result = fleet.race(request, meanwhile)
+    return plausible(fleet.race(request, meanwhile), least)
+
+
+def plausible(result: RaceResult, least: float) -> RaceResult:
+    """Return the result of a race as `race` does. Raises RaceFailed as it does."""
     baseline = result.baseline.run_secs
     if baseline and (failure := impossible(baseline, least, Stage.CERTIFY)):
         raise RaceFailed(failure.message)

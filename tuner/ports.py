@@ -8,6 +8,7 @@ from typing import Protocol
 
 from loopwright.codegen.kinds import SandboxLevel
 from loopwright.codegen.math_mode import FP32, MathMode
+from tuner.errors import RaceFailed
 from tuner.types import (
     Certificate,
     DeviceState,
@@ -102,6 +103,19 @@ Meanwhile = Callable[[], None]
 """Called every few milliseconds by a port that waits. What it raises ends the waiting, and is handed on."""
 
 
+def one_by_one(
+    race: Callable[[RaceRequest, Meanwhile], RaceResult], requests: Sequence[RaceRequest], meanwhile: Meanwhile
+) -> list[RaceResult | RaceFailed]:
+    """Return the results of `Fleet.race_all` for a fleet that runs one race at a time."""
+    results: list[RaceResult | RaceFailed] = []
+    for request in requests:
+        try:
+            results.append(race(request, meanwhile))
+        except RaceFailed as error:
+            results.append(error)
+    return results
+
+
 def nothing_meanwhile() -> None:
     """Do nothing: the default for ``meanwhile`` while a port waits."""
 
@@ -164,6 +178,13 @@ class Fleet(Protocol):
         """Check and race in a fresh child. Raises RaceFailed if the baseline or the reference cannot be run."""
         ...
 
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        """Run the races of several functions, in the same processes if that is possible.
+
+        Returns what `race` would return or raise for each.
+        """
+        ...
+
     def abandon(self) -> None:
         """Stop all requests that have no result yet, and release builders and devices to others."""
         ...
@@ -215,6 +236,10 @@ class Ledger(Protocol):
 
     def fail(self, task: int, message: str) -> None:
         """Write that the task has no result, and why."""
+        ...
+
+    def postpone(self, task: int) -> None:
+        """Write that the task has no result, because the time of the job was over before its race."""
         ...
 
     def cancelled(self) -> bool:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tuner.allocation import Progress, next_task, trivial, untuned_seconds
-from tuner.certify import certify
-from tuner.closing import RacePlan, closing_seconds, model_seconds, plan_race, race_beside
+from tuner.certify import Certification, certify_all
+from tuner.closing import Closing, RacePlan, beside, closing_seconds, model_seconds, plan_race, together
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.floor import impossible, least_seconds
 from tuner.ports import Fleet, Ledger, MeasureRequest, Search
@@ -38,6 +38,8 @@ SEARCH = "search"
 """Name of the loop itself in the timeline of its trials."""
 _POLL_SECONDS = 0.5
 """Between two looks whether the job was cancelled."""
+_BUILT_AHEAD = 16
+"""References of the races that follow: builders work on them while programs are checked. Not tuned."""
 _KILLS = 2
 """After so many kills of its process a trial has failed. One may have been meant for another process of the batch, or
 come from an operator; the second attempt has a process of its own."""
@@ -152,10 +154,20 @@ class _Loop:
         """Set when the search must end, by the time that the closing of the job is going to take."""
         whole = self._budget.max_seconds
         if whole is not None:
-            raced = [run for run in self._runs if run.outputs is not None]
-            baselines = sum(run.baseline is None for run in raced)
-            shares = [self._share(run) for run in raced]
-            self._search_until = self._until - closing_seconds(whole, shares, baselines, self._builds, self._config)
+            closings = self._closings([run for run in self._runs if run.outputs is not None])
+            self._search_until = self._until - closing_seconds(whole, closings, self._builds, self._config)
+
+    def _closings(self, runs: Sequence[_TaskRun]) -> list[Closing]:
+        shares = self._shares()
+        return [
+            Closing(
+                shares[run.number],
+                run.progress.untuned,
+                run.baseline is not None,
+                sum(info.bytes for info in run.spec.workload.args),
+            )
+            for run in runs
+        ]
 
     def _drop_candidates(self) -> None:
         """Stop what is in flight, except the baselines, without which nothing can be certified."""
@@ -226,11 +238,11 @@ class _Loop:
             total += math.inf if latency is None else run.spec.weight * latency
         return total
 
-    def _share(self, run: _TaskRun) -> float:
-        """Return a task's share of the time of the model's tasks that have a latency so far."""
-        seconds = {each.number: each.spec.weight * (each.progress.latency or 0.0) for each in self._runs}
+    def _shares(self) -> dict[int, float]:
+        """Return each task's share of the time of the model's tasks that have a latency so far, by its number."""
+        seconds = {run.number: run.spec.weight * (run.progress.latency or 0.0) for run in self._runs}
         total = sum(seconds.values()) + (self._elsewhere or 0.0)
-        return seconds[run.number] / total if total else 1.0
+        return {number: each / total if total else 1.0 for number, each in seconds.items()}
 
     def _at_plateau(self) -> bool:
         """Return whether each task that matters had its first batch and the next minute is expected to gain little."""
@@ -387,41 +399,63 @@ class _Loop:
             self._search.observe(run.number, trial.candidate, outcome)
 
     def _close_all(self, reason: StopReason) -> None:
-        """Certify the tasks within the time that is left, those that matter most before the others."""
-        runs = sorted(self._runs, key=self._share, reverse=True)
-        shares = [self._share(run) for run in runs]
-        for run in runs:
-            if run.outputs is not None:
-                self._fleet.prepare(run.spec.workload.module_json)
-        for place, run in enumerate(runs):
-            beside = (len(runs) - place) * race_beside(self._builds) + model_seconds(len(runs), self._builds)
-            left = self._until - self._clock() - beside
-            plan = plan_race(shares[place], math.fsum(shares[place + 1 :]), left, self._config)
-            self._close(run, reason, plan)
+        """Certify the tasks within the time that is left, those that matter most before the others.
 
-    def _close(self, run: _TaskRun, reason: StopReason, plan: RacePlan) -> None:
-        """Certify the best candidate of a task, or write why there is none."""
+        The one that matters most is certified in any case; others are postponed if the time is over.
+        """
+        shares = self._shares()
+        waiting = sorted(filter(self._may_close, self._runs), key=lambda run: shares[run.number], reverse=True)
+        closed = False
+        while waiting:
+            closings = self._closings(waiting)
+            count = together(closings, self._config)
+            for run in waiting[: count + _BUILT_AHEAD]:
+                self._fleet.prepare(run.spec.workload.module_json)
+            left = self._until - self._clock() - model_seconds(len(self._runs), self._builds)
+            if closed and left + self._overtime < beside(closings[:count], self._builds, self._config):
+                for run in waiting:
+                    self._ledger.postpone(run.number)
+                return
+            closed = True
+            left -= beside(closings, self._builds, self._config)
+            plans = []
+            for place in range(count):
+                others = math.fsum(each.share for each in closings[place + 1 :])
+                plans.append(plan_race(closings[place].share, others, left, self._config))
+                left -= plans[-1].seconds
+            self._close(waiting[:count], plans, reason)
+            del waiting[:count]
+
+    @property
+    def _overtime(self) -> float:
+        """The seconds that the closing races may take beyond the time of the job."""
+        return self._config.overtime_share * (self._budget.max_seconds or 0.0)
+
+    def _may_close(self, run: _TaskRun) -> bool:
+        """Return whether a task can be raced; write why not."""
         if isinstance(run.baseline, Failure):
             message = f"the unscheduled function failed ({run.baseline.kind}): {run.baseline.message}"
             self._ledger.fail(run.number, message)
-            return
-        if run.outputs is None or (run.complaint and not run.progress.curve):
+        elif run.outputs is None or (run.complaint and not run.progress.curve):
             self._ledger.fail(run.number, run.complaint)
-            return
-        try:
-            certificate = certify(
-                self._fleet,
-                run.spec.workload,
-                run.outputs,
-                list(run.trials.values()),
-                plan=plan,
-                peak_flops=self._request.peak_flops,
-                meanwhile=self._go_on,
+        else:
+            return True
+        return False
+
+    def _close(self, runs: Sequence[_TaskRun], plans: Sequence[RacePlan], reason: StopReason) -> None:
+        """Certify the best candidates of tasks, or write why there are none."""
+        certifications = []
+        for run, plan in zip(runs, plans, strict=True):
+            assert run.outputs is not None
+            trials, peak = list(run.trials.values()), self._request.peak_flops
+            certifications.append(
+                Certification(run.spec.workload, run.outputs, trials, plan=plan, peak_flops=peak),
             )
-        except RaceFailed as error:
-            self._ledger.fail(run.number, f"nothing could be proven: {error}")
-            return
-        self._ledger.certify(run.number, certificate, run.ended or reason)
+        for run, found in zip(runs, certify_all(self._fleet, certifications, self._go_on), strict=True):
+            if isinstance(found, RaceFailed):
+                self._ledger.fail(run.number, f"nothing could be proven: {found}")
+            else:
+                self._ledger.certify(run.number, found, run.ended or reason)
 
 
 def _killed(outcome: Outcome) -> bool:

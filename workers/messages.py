@@ -155,7 +155,8 @@ class BuiltRace:
     ``outputs`` says for each argument whether the function only writes it, ``reference`` is the unscheduled program
     for the host, and the first of ``contenders`` is the baseline, which is timed if there are ``yardsticks``. So
     is a vendor's library, if the worker has one that computes the same, unless ``library`` is False. ``repeats`` says
-    whether a race whose result is not clear is repeated, and ``seconds`` how long all rounds may take.
+    whether a race whose result is not clear is repeated, and ``seconds`` how long all rounds may take. The races that
+    are ``following`` are of other functions, and run afterwards in the same processes; none follow these.
     """
 
     args: tuple[TensorInfo, ...]
@@ -169,6 +170,7 @@ class BuiltRace:
     math: MathMode = FP32
     """How the function may multiply float32."""
     seconds: float = 15.0
+    following: tuple[BuiltRace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,8 @@ class RaceAnswer:
     """Results of a `BuiltRace`, in the order of its contenders, and the state of the device after the last round.
 
     The measurer adds the level of the walls around its child, and the system (`workers.device.system`): a child that
-    runs what users sent can claim anything. Whoever asked adds the seed.
+    runs what users sent can claim anything. Whoever asked adds the seed. ``following`` are the answers of the races
+    that follow; there are none from a board, or from a worker with an older version.
     """
 
     contenders: tuple[Raced | Failure, ...]
@@ -186,9 +189,17 @@ class RaceAnswer:
     system: str | None = None
     seed: int | None = None
     waited: Waited | None = None
+    following: tuple[RaceAnswer, ...] = ()
 
     def answers(self, race: BuiltRace) -> bool:
-        """Return whether each of the race's contenders has its result, with samples if it was to be timed."""
+        """Return whether each of the race's contenders has its result, with samples if it was to be timed.
+
+        The same goes for the races that follow, unless none of them is answered.
+        """
+        if len(self.following) not in (0, len(race.following)):
+            return False
+        if not all(map(RaceAnswer.answers, self.following, race.following)):
+            return False
         return len(self.contenders) == len(race.contenders) and all(
             isinstance(each, Failure) or each.run_secs or not (position or race.yardsticks)
             for position, each in enumerate(self.contenders)

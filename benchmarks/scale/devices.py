@@ -6,9 +6,11 @@ import hashlib
 import heapq
 import threading
 import time
+from collections.abc import Sequence
 
 from loopwright.codegen.kinds import SandboxLevel
-from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.errors import RaceFailed
+from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult, one_by_one
 from tuner.types import Failure, Measured, Outcome
 
 WORKER = "simulated"
@@ -75,6 +77,9 @@ class DeviceFleet:
             key: Raced(_samples(trace), 0.0, 0.0) for key, trace in request.contenders.items()
         }
         return RaceResult(Raced(_samples(""), 0.0, 0.0), contenders, sandbox=SandboxLevel.NONE, system="played")
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        return one_by_one(self.race, requests, meanwhile)
 
     def abandon(self) -> None:
         self._waiting.clear()

@@ -8,6 +8,7 @@ from db import Database
 from db.states import FinalState
 from db.views import ClaimedJob, TaskView
 from loopwright.codegen.kinds import FINISHED_TASK, AnsweredFrom, JobState, TaskState
+from service.controller import unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,17 @@ class ClaimedTasks:
     def finish(self) -> None:
         """Finish a job without open tasks.
 
-        The job fails if any of its tasks failed, and succeeds only partly if no candidate of its weightiest task ran.
+        The job fails if any of its tasks failed, and succeeds only partly if no candidate of its weightiest task ran,
+        or if its time was over before all tasks were certified.
         """
         failed = [task for task in self.tasks if task.state is TaskState.FAILED]
-        if failed:
+        left = unfinished.of(failed)
+        if left and len(left) == len(failed):
+            unfinished.submit(self.database, self.claimed.job, left)
+            names = ", ".join(task.name for task in left)
+            reason = f"{len(left)} of {len(self.tasks)} tasks have no certificate ({names}): {unfinished.NO_TIME}"
+            self._end(JobState.PARTLY, reason)
+        elif failed:
             reasons = "; ".join(f"{task.name}: {task.error}" for task in failed)
             self._end(JobState.FAILED, f"{len(failed)} of {len(self.tasks)} tasks have no result. {reasons}")
         elif (weightiest := self._weightiest()) is not None and _has_no_candidate(weightiest):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from db import Database
 from db.views import ClaimedJob, TaskView
 from loopwright.codegen.kinds import AnsweredFrom
+from service.controller.unfinished import NO_TIME
 from tuner.errors import LeaseLost
 from tuner.types import Certificate, Failure, MeasureCandidate, Outcome, Span, StopReason, Trial
 
@@ -131,6 +132,9 @@ class DatabaseLedger:
     def fail(self, task: int, message: str) -> None:
         self._db.tasks.fail(self._tasks[task].id, self._token, message)
         self._count_closed()
+
+    def postpone(self, task: int) -> None:
+        self.fail(task, NO_TIME)
 
     def cancelled(self) -> bool:
         return self._db.jobs.cancel_requested(self._job.id, self._token)

@@ -34,8 +34,8 @@ from tests.support.idle_loops import NoSearches, OneNode
 from tests.support.served_api import TOKEN, ServedApi, served
 from tests.support.service_client import ServiceClient
 from tests.support.waiting import wait_for
-from tuner.errors import InvalidSpace
-from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.errors import InvalidSpace, RaceFailed
+from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult, one_by_one
 from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space
 from tuner.space.user import user_space
@@ -141,6 +141,9 @@ class PlayedFleet:
             contenders[key] = self._stage.fault(asked) or raced
         baseline = Raced((_latency(None, request.args),) * (5 if request.yardsticks else 0), 0.0, 0.0)
         return RaceResult(baseline, contenders, sandbox=played_fleet.SANDBOX, system="played")
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        return one_by_one(self.race, requests, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
         return ModelTimes(tuple(sum(map(_latency, model.traces.values())) for _ in range(5)), None)

@@ -40,6 +40,9 @@ class SearchConfig:
     """Most of a job's time that is kept for its closing races and the timing of the whole model. Not tuned."""
     rounds_share: float = 0.2
     """Most of a job's time that is kept for all rounds of the races of tasks that matter. Not tuned."""
+    overtime_share: float = 0.05
+    """Of a job's time, how much longer its closing races may take before tasks are left without a certificate. Not
+    tuned."""
     gain_window: int = 24
     """Trials over which a task's recent gain is taken, to share the budget among tasks. Not tuned."""
     optimistic_gain: float = 0.5

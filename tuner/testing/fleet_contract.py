@@ -14,10 +14,10 @@ from loopwright.codegen.kinds import FailureKind, Origin, Stage
 from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from tuner.certify import certify
+from tuner.certify import Certification, certify_all
 from tuner.closing import RacePlan
 from tuner.errors import RaceFailed
-from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest, nothing_meanwhile
+from tuner.ports import Fleet, MeasureRequest, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.space.builtin import builtin_space
 from tuner.types import BASELINE, Failure, MeasureCandidate, Measured, Outcome, Trial, Workload
 from tuner.workload import make_workload
@@ -191,7 +191,9 @@ class FleetContract:
 
     def test_the_certificate_names_the_contender_with_a_wrong_result(self, fleet: Fleet) -> None:
         trials = [measured_trial(wrong_trace(), 1e-6), measured_trial(traces(1)[0], 1e-5)]
-        certificate = certify(fleet, workload(), (False, True), trials, plan=RacePlan(8, 1.0, repeats=False))
+        plan = RacePlan(8, 1.0, repeats=False)
+        [certificate] = certify_all(fleet, [Certification(workload(), (False, True), trials, plan=plan)])
+        assert not isinstance(certificate, RaceFailed)
         [(rejected, failure)] = certificate.rejected.items()
         assert rejected == trials[0].candidate.hash != certificate.candidate_hash
         assert (failure.stage, failure.kind) == (Stage.CERTIFY, FailureKind.WRONG_RESULT)
@@ -206,6 +208,23 @@ class FleetContract:
     def test_a_baseline_that_does_not_build_cannot_be_raced(self, fleet: Fleet) -> None:
         with pytest.raises(RaceFailed):
             fleet.race(race_request({BASELINE.hash: traces(1)[0]}, module_json="{}"), nothing_meanwhile)
+
+    def test_races_of_several_functions_are_each_answered(self, fleet: Fleet) -> None:
+        right = {"right": traces(1)[0]}
+        requests = [
+            race_request(right),
+            race_request({"wrong": wrong_trace(), **right}),
+            race_request(right, module_json="{}"),
+            race_request({}),
+        ]
+        first, second, third, fourth = fleet.race_all(requests, nothing_meanwhile)
+        assert isinstance(third, RaceFailed)
+        for result in (first, second, fourth):
+            assert isinstance(result, RaceResult)
+            assert result.baseline.run_secs
+            assert [key for key, entry in result.contenders.items() if isinstance(entry, Failure)] == [
+                key for key in result.contenders if key == "wrong"
+            ]
 
     def test_a_race_leaves_the_fleet_as_it_was(self, fleet: Fleet) -> None:
         fleet.race(race_request({"right": traces(1)[0]}), nothing_meanwhile)

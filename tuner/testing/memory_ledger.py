@@ -19,6 +19,7 @@ class MemoryLedger:
         self.trials: list[dict[str, Trial]] = [{} for _ in range(tasks)]
         self.certificates: dict[int, Certificate] = {}
         self.failures: dict[int, str] = {}
+        self.postponed: list[int] = []
         self.stopped: dict[int, StopReason] = {}
         self.ended: StopReason | None = None
         self.others: float | None = 0.0
@@ -56,6 +57,9 @@ class MemoryLedger:
 
     def fail(self, task: int, message: str) -> None:
         self.failures[task] = message
+
+    def postpone(self, task: int) -> None:
+        self.postponed.append(task)
 
     def cancelled(self) -> bool:
         return self.stop

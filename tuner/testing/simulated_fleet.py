@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from loopwright.codegen.serialization import module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.features import FEATURES, Features, extract
 from tuner.errors import RaceFailed
-from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult, one_by_one
 from tuner.types import Failure, Measured, Outcome
 from tuner.workload import tune_context
 
@@ -84,6 +84,9 @@ class SimulatedFleet:
             baseline = replace(baseline, run_secs=())
         contenders = {key: self._raced(request, key, trace) for key, trace in request.contenders.items()}
         return RaceResult(baseline, contenders, sandbox=SandboxLevel.NONE, system="simulated")
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        return one_by_one(self.race, requests, meanwhile)
 
     def forward(self) -> None:
         """Nothing is built ahead of being measured."""

@@ -37,7 +37,7 @@ def results(race: BuiltRace, confine: Confine) -> Iterator[ReferenceResults]:
     if sum(info.bytes for info in race.args) > MOST_BYTES:
         raise ValueError(f"the arguments take over {MOST_BYTES // 2**20} MiB, the most that is compared for a board")
     mailbox = Mailbox(race.args)
-    with Runner(lambda: BuiltPrograms([race.reference], tvm_device(HOST), mailbox), confine) as runner:
+    with Runner(lambda: BuiltPrograms([(mailbox, [race.reference])], tvm_device(HOST)), confine) as runner:
         runner.load(0)
         for number, kind in enumerate(DRAWS):
             call = through(mailbox, runner, 0)

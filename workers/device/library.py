@@ -37,12 +37,11 @@ def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Ar
 
     ``expected`` are the values of all arguments after a call of the function. The call writes to its own memory.
     """
+    if not may_compute(inputs, outputs, expected):
+        return None
     function = only_result(inputs, outputs, expected)
-    if function is None:
-        return None
+    assert function is not None
     operands, result = function
-    if result.dtype not in (np.float32, np.float64) or any(array.dtype != result.dtype for array in operands):
-        return None
     for call in _products(operands, result.shape):
         try:
             product = call()
@@ -53,13 +52,22 @@ def find(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Ar
     return None
 
 
+def may_compute(inputs: Sequence[Array], outputs: Sequence[bool], expected: Sequence[Array]) -> bool:
+    """Return whether `find` would try a call at all, by the arrays' number, dtypes and shapes. Takes microseconds."""
+    function = only_result(inputs, outputs, expected)
+    if function is None:
+        return False
+    operands, result = function
+    if result.dtype not in (np.float32, np.float64) or any(array.dtype != result.dtype for array in operands):
+        return False
+    return len(operands) in (2, 3) and min(operands[0].ndim, operands[1].ndim) >= 2
+
+
 def _products(operands: Sequence[Array], shape: tuple[int, ...]) -> Iterator[Call]:
     """Yield products of the first two arrays, plain or with the second transposed, plus the third if there is one.
 
     Each product comes twice: as it is, and with negative values set to 0.
     """
-    if len(operands) not in (2, 3) or min(operands[0].ndim, operands[1].ndim) < 2:
-        return
     bias = operands[2] if len(operands) == 3 else None
     for left, right in ((operands[0], operands[1]), (operands[0], np.swapaxes(operands[1], -1, -2))):
         if left.shape[-1] != right.shape[-2] or np.prod(shape) * left.shape[-1] > _MOST_WORK:

@@ -43,7 +43,7 @@ def measure(device: Device, batch: MeasureBatch, confine: Confine) -> Iterator[M
     """
     mailbox = Mailbox(batch.args)
     artifacts = [candidate.code for candidate in batch.candidates]
-    with Runner(lambda: BuiltPrograms(artifacts, tvm_device(device), mailbox), confine) as runner:
+    with Runner(lambda: BuiltPrograms([(mailbox, artifacts)], tvm_device(device)), confine) as runner:
         mailbox.write(draw(batch.args, [False] * len(batch.args), "normal", secrets.randbits(32)))
         runner.keep()
         loaded = []

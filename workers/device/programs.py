@@ -15,30 +15,34 @@ from workers.messages import Artifact
 
 
 class BuiltPrograms:
-    """Artifacts of one function by their positions, on one device."""
+    """Artifacts by their positions, on one device.
+
+    ``functions`` are the artifacts of each function with the mailbox of its arguments; positions go through all of
+    them.
+    """
 
     name = ""
 
-    def __init__(self, artifacts: Sequence[Artifact], device: tvm.runtime.Device, mailbox: Mailbox) -> None:
-        self._artifacts = artifacts
+    def __init__(self, functions: Sequence[tuple[Mailbox, Sequence[Artifact]]], device: tvm.runtime.Device) -> None:
+        self._artifacts = [(artifact, mailbox) for mailbox, artifacts in functions for artifact in artifacts]
         self._device = device
-        self._mailbox = mailbox
         self._modules: dict[int, tvm.runtime.Module] = {}
         self._kept: list[Any] = []
         self._calls: dict[int, Calls] = {}
 
     def do(self, action: Action, position: int, number: int) -> float:
+        artifact, mailbox = self._artifacts[position]
         match action:
             case Action.LOAD:
-                self._modules[position] = module = load(self._artifacts[position])
+                self._modules[position] = module = load(artifact)
                 module[FUNCTION]  # resolves the function now, so that this does not disturb a timing
             case Action.RUN:
-                artifact, inputs = self._artifacts[position], self._mailbox.arrays
-                self._mailbox.write(called(self._modules[position], artifact, inputs, self._device))
+                mailbox.write(called(self._modules[position], artifact, mailbox.arrays, self._device))
             case Action.KEEP:
-                self._kept = to_device(self._mailbox.arrays, self._device)
+                self._calls.clear()  # of the function before
+                self._kept = to_device(mailbox.arrays, self._device)
             case Action.BIND:
-                module, artifact = self._modules[position], self._artifacts[position]
+                module = self._modules[position]
                 arguments = with_packed_weight(module, artifact, self._kept, self._device)
                 self._calls[position] = Calls(module, self._device, arguments)
             case Action.TIME:

@@ -65,35 +65,60 @@ def race(device: Device, race: BuiltRace, confine: Confine) -> Iterator[RaceAnsw
 
 
 def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clock, None, RaceAnswer]:
-    """Check all contenders, time those with right results together, and return both.
+    """Check all contenders, time those with right results together, and return both; then run the races that follow.
 
     ``run_secs[i]`` of all contenders come from round i, as the library's. Contenders that are not among the best
     `FINALISTS` in the first `HEATS` rounds end there, and so does the baseline if it is slow (`FAR_SLOWER`). On cuda an
     error of a contender is raised.
 
-    The reference, the baseline, the contenders and the library run in a process each, so that no contender reaches
-    what it is compared with.
+    The references, the baselines, the contenders and the library run in a process each, so that no contender reaches
+    what it is compared with. Those of all races are loaded at once, since a process costs tens of milliseconds.
     """
-    mailbox = Mailbox(race.args)
+    races = (race, *race.following)
+    mailboxes = [Mailbox(each.args) for each in races]
     with ExitStack() as stack:
 
-        def started(on: Device, *artifacts: Artifact) -> Runner:
-            runner = stack.enter_context(Runner(lambda: BuiltPrograms(artifacts, tvm_device(on), mailbox), confine))
-            for position in range(len(artifacts)):
+        def started(on: Device, programs: Sequence[Sequence[Artifact]]) -> Runner:
+            functions = list(zip(mailboxes, programs, strict=True))
+            runner = stack.enter_context(Runner(lambda: BuiltPrograms(functions, tvm_device(on)), confine))
+            for position in range(sum(map(len, programs))):
                 runner.load(position)
             return runner
 
-        reference = started(HOST, race.reference)
-        baseline, others = started(device, race.contenders[0]), started(device, *race.contenders[1:])
-        entrants = [(baseline, 0), *((others, position) for position in range(len(race.contenders) - 1))]
+        reference = started(HOST, [[each.reference] for each in races])
+        baseline = started(device, [each.contenders[:1] for each in races])
+        others = started(device, [each.contenders[1:] for each in races])
+        answers, first = [], 0
+        for number, (each, mailbox) in enumerate(zip(races, mailboxes, strict=True)):
+            count = len(each.contenders) - 1
+            entrants = [(baseline, number), *((others, first + place) for place in range(count))]
+            answers.append((yield from _run_one(device, each, mailbox, (reference, number), entrants, confine)))
+            first += count
+    return replace(answers[0], following=tuple(answers[1:]))
+
+
+_Program = tuple[Runner, int]
+"""The runner that holds it, and its position there."""
+
+
+def _run_one(
+    device: Device,
+    race: BuiltRace,
+    mailbox: Mailbox,
+    reference: _Program,
+    entrants: Sequence[_Program],
+    confine: Confine,
+) -> Generator[Clock, None, RaceAnswer]:
+    """Run the race of one function, whose programs are loaded; ``entrants`` are the baseline and the contenders."""
+    with ExitStack() as stack:
         vendor: Runner | None = None
         checks: list[Agreement | Failure] = [Agreement() for _ in entrants]
         for number, kind in enumerate(DRAWS):
             results = expected(
-                through(mailbox, reference, 0), race.args, race.outputs, kind, race.seed + number, race.math
+                through(mailbox, *reference), race.args, race.outputs, kind, race.seed + number, race.math
             )
             yield Clock.START
-            if race.yardsticks and race.library and number == 0:
+            if race.yardsticks and race.library and number == 0 and has_yardstick(device, race.outputs, results):
                 vendor = stack.enter_context(Runner(partial(yardstick, device, race.outputs, results), confine))
                 yield Clock.START
             for position, (runner, place) in enumerate(entrants):
@@ -109,8 +134,8 @@ def run_race(device: Device, race: BuiltRace, confine: Confine) -> Generator[Clo
         if isinstance(checks[0], Failure):
             return RaceAnswer(tuple(not_the_same_twice(checks[0]) for _ in checks), None)
         mailbox.write(draw(race.args, [False] * len(race.args), "normal", race.seed))
-        baseline.keep()
-        others.keep()
+        for runner, place in entrants[:2]:  # the contenders are in one runner
+            runner.keep(place)
         state = state_reader(device)
         yield Clock.STOP
         with host_lock.quiet():
@@ -154,6 +179,11 @@ def through(mailbox: Mailbox, runner: Runner, position: int) -> Call:
         return mailbox.read()
 
     return call
+
+
+def has_yardstick(device: Device, outputs: Sequence[bool], results: Expected) -> bool:
+    """Return whether a library may give the results, so that it is worth a process."""
+    return device.kind == "cuda" or library.may_compute(results.inputs, outputs, results.results)
 
 
 def yardstick(device: Device, outputs: Sequence[bool], results: Expected) -> Yardstick:

@@ -156,9 +156,9 @@ class Runner:
         """Call a program on what is in the mailbox; what it made of that is there afterwards."""
         self._ask(Action.RUN, position)
 
-    def keep(self) -> None:
-        """Keep what is in the mailbox as arguments of the timed calls."""
-        self._ask(Action.KEEP)
+    def keep(self, position: int = 0) -> None:
+        """Keep what is in the mailbox of a program as arguments of the timed calls of its function."""
+        self._ask(Action.KEEP, position)
 
     def bind(self, position: int) -> None:
         """Give a program the arguments that were kept, its weight packed."""
@@ -188,7 +188,7 @@ class Runner:
             least = min(least, passed / calls)
         return least
 
-    def _ask(self, action: Action, position: int = 0) -> None:
+    def _ask(self, action: Action, position: int) -> None:
         self._tell(action, position, 0)
         self._stop()
 

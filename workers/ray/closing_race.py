@@ -37,6 +37,11 @@ class _Programs:
     baseline: Artifact
     contenders: dict[str, Artifact | Failure]
 
+    @property
+    def racing(self) -> dict[str, Artifact]:
+        """The contenders that could be built."""
+        return {key: built for key, built in self.contenders.items() if isinstance(built, Artifact)}
+
 
 class ClosingRace:
     """Runs races on the actors of a fleet.
@@ -87,12 +92,43 @@ class ClosingRace:
         Raises RaceFailed if the reference or the baseline cannot be built or run, NoDevice if processes were lost
         several times in a row.
         """
-        programs = self._build(request, meanwhile)
+        [result] = self.run_all([request], meanwhile)
+        if isinstance(result, RaceFailed):
+            raise result
+        return result
+
+    def run_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        """Run races one after the other in the same processes, and return their results in order.
+
+        If a program ends a process, or the worker runs a single race only, each race has processes of its own.
+        Raises NoDevice as `run`.
+        """
+        built = self._build(requests, meanwhile)
+        ready = [
+            (each, programs) for each, programs in zip(requests, built, strict=True) if isinstance(programs, _Programs)
+        ]
+        answers = iter(self._together(ready, meanwhile))
+        results: list[RaceResult | RaceFailed] = []
+        for request, programs in zip(requests, built, strict=True):
+            if isinstance(programs, RaceFailed):
+                results.append(programs)
+                continue
+            try:
+                results.append(self._result(request, programs, next(answers), meanwhile))
+            except RaceFailed as error:
+                results.append(error)
+        return results
+
+    def _result(
+        self, request: RaceRequest, programs: _Programs, race: RaceAnswer | Failure | None, meanwhile: Meanwhile
+    ) -> RaceResult:
+        """Return the result of a race whose answer may be there. Raises RaceFailed."""
         results: dict[str, Raced | Failure] = {
             key: built for key, built in programs.contenders.items() if isinstance(built, Failure)
         }
-        racing = {key: built for key, built in programs.contenders.items() if isinstance(built, Artifact)}
-        race = self._race(request, programs, racing, meanwhile)
+        racing = programs.racing
+        if race is None:
+            race = self._race(request, programs, racing, meanwhile)
         if isinstance(race, Failure):
             # Some contender, or the library, ends the whole process: race each contender alone to find out which.
             alone = {
@@ -122,32 +158,37 @@ class ClosingRace:
             artifacts={BASELINE.hash: programs.baseline.sha256} | {key: code.sha256 for key, code in racing.items()},
         )
 
-    def _build(self, request: RaceRequest, meanwhile: Meanwhile) -> _Programs:
-        kept = self._kept.take(request.module_json)
-        reference = self._reference(request.module_json)
-        baseline = BuildRequest(request.module_json, None, self._target_json)
-        contenders = {
-            key: BuildRequest(request.module_json, trace, self._target_json)
-            for key, trace in request.contenders.items()
-        }
-        built: dict[BuildRequest, Artifact | Failure] = {
-            each: kept[trace] for each in (baseline, *contenders.values()) if (trace := each.trace_json) in kept
-        }
-        wanted = list(dict.fromkeys([reference, baseline, *contenders.values()]))
+    def _build(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[_Programs | RaceFailed]:
+        """Build what the races need and is not there yet, all at once."""
+        needed: list[tuple[BuildRequest, BuildRequest, dict[str, BuildRequest]]] = []
+        built: dict[BuildRequest, Artifact | Failure] = {}
+        for request in requests:
+            kept = self._kept.take(request.module_json)
+            reference = self._reference(request.module_json)
+            baseline = BuildRequest(request.module_json, None, self._target_json)
+            contenders = {
+                key: BuildRequest(request.module_json, trace, self._target_json)
+                for key, trace in request.contenders.items()
+            }
+            built |= {
+                each: kept[trace] for each in (baseline, *contenders.values()) if (trace := each.trace_json) in kept
+            }
+            needed.append((reference, baseline, contenders))
+        wanted = list(dict.fromkeys(each for one, two, more in needed for each in (one, two, *more.values())))
         built |= {each: self._built[each] for each in wanted if each in self._built}
-        if reference in self._begun and (answer := self._finished(reference, meanwhile)) is not None:
-            built[reference] = answer
+        for reference, _, _ in needed:
+            if reference in self._begun and (answer := self._finished(reference, meanwhile)) is not None:
+                built[reference] = answer
         missing = [each for each in wanted if each not in built]
         calls = [partial(self._artifact, each) for each in missing]
         built |= dict(zip(missing, self._answers(self._builders, calls, meanwhile), strict=True))
         self._built |= {each: artifact for each, artifact in built.items() if isinstance(artifact, Artifact)}
         for each in list(self._built)[:-LIMIT]:
             del self._built[each]
-        return _Programs(
-            reference=_unscheduled(built[reference]),
-            baseline=_unscheduled(built[baseline]),
-            contenders={key: built[each] for key, each in contenders.items()},
-        )
+        return [
+            _programs(built[reference], built[baseline], {key: built[each] for key, each in contenders.items()})
+            for reference, baseline, contenders in needed
+        ]
 
     def _reference(self, module_json: str) -> BuildRequest:
         target = json.loads(self._target_json)
@@ -176,6 +217,20 @@ class ClosingRace:
         targets = {self._hosts.get(name, _ANY_HOST) for name in self._measurers.names}
         return targets.pop() if len(targets) == 1 else _ANY_HOST
 
+    def _together(
+        self, races: Sequence[tuple[RaceRequest, _Programs]], meanwhile: Meanwhile
+    ) -> list[RaceAnswer | Failure | None]:
+        """Return the answers of races in the same processes; None for a race that has to be run alone."""
+        if not races:
+            return []
+        first, *following = (_built_race(request, programs, programs.racing) for request, programs in races)
+        answer = self._raced(replace(first, following=tuple(following)), meanwhile)
+        if isinstance(answer, Failure):
+            return [None] * len(races) if following else [answer]
+        answers = [answer, *(replace(each, sandbox=answer.sandbox, system=answer.system) for each in answer.following)]
+        found = [replace(each, seed=race.seed) for each, race in zip(answers, (first, *following), strict=False)]
+        return [*found, *[None] * (len(races) - len(found))]
+
     def _race(
         self,
         request: RaceRequest,
@@ -186,23 +241,15 @@ class ClosingRace:
         library: bool = True,
     ) -> RaceAnswer | Failure:
         """Return the results, the baseline's first, or the failure that ended the racing process."""
-        race = BuiltRace(
-            args=request.args,
-            outputs=request.outputs,
-            reference=programs.reference,
-            contenders=(programs.baseline, *racing.values()),
-            # Drawn now that the programs are fixed, so that none can be made for the inputs.
-            seed=secrets.randbits(32),
-            yardsticks=request.yardsticks,
-            repeats=request.repeats,
-            library=library,
-            math=request.math,
-            seconds=request.seconds,
-        )
+        race = _built_race(request, programs, racing, library=library)
+        answer = self._raced(race, meanwhile)
+        return answer if isinstance(answer, Failure) else replace(answer, seed=race.seed)
+
+    def _raced(self, race: BuiltRace, meanwhile: Meanwhile) -> RaceAnswer | Failure:
         [answer] = self._answers(
             self._measurers, [lambda measurer: actor_calls.RACE(measurer, race, self._caller)], meanwhile
         )
-        return answer if isinstance(answer, Failure) else replace(answer, seed=race.seed)
+        return answer
 
     @staticmethod
     def _answers(
@@ -238,7 +285,29 @@ class ClosingRace:
         raise NoDevice(f"a process of the closing race was lost {ATTEMPTS} times in a row")
 
 
-def _unscheduled(built: Artifact | Failure) -> Artifact:
-    if isinstance(built, Failure):
-        raise RaceFailed(built.message)
-    return built
+def _programs(
+    reference: Artifact | Failure, baseline: Artifact | Failure, contenders: dict[str, Artifact | Failure]
+) -> _Programs | RaceFailed:
+    if isinstance(reference, Failure):
+        return RaceFailed(reference.message)
+    if isinstance(baseline, Failure):
+        return RaceFailed(baseline.message)
+    return _Programs(reference, baseline, contenders)
+
+
+def _built_race(
+    request: RaceRequest, programs: _Programs, racing: Mapping[str, Artifact], *, library: bool = True
+) -> BuiltRace:
+    return BuiltRace(
+        args=request.args,
+        outputs=request.outputs,
+        reference=programs.reference,
+        contenders=(programs.baseline, *racing.values()),
+        # Drawn now that the programs are fixed, so that none can be made for the inputs.
+        seed=secrets.randbits(32),
+        yardsticks=request.yardsticks,
+        repeats=request.repeats,
+        library=library,
+        math=request.math,
+        seconds=request.seconds,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import ray
 from ray.exceptions import RayError
 
 from loopwright.codegen.kinds import FailureKind, Lane, Stage
+from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
 from tuner.types import Failure, Measured, Outcome, Span
 from workers.messages import (
@@ -171,6 +172,10 @@ class RayFleet:
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
         self._call_roll()
         return self._closing_race.run(request, meanwhile)
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        self._call_roll()
+        return self._closing_race.run_all(requests, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes | Failure:
         """Build a whole model and time it on a device."""

@@ -7,10 +7,11 @@ changed alone: they propose the same programs, in the same order, until the chan
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tuner.ports import Fleet, Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.errors import RaceFailed
+from tuner.ports import Fleet, Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult, one_by_one
 from tuner.types import LOSSES, Failure, Measured, Outcome
 
 SLOTS = 8
@@ -78,6 +79,9 @@ class RememberingFleet:
         }
         baseline = next(self._raced(request.module_json, None), Raced((1.0,), 0.0, 0.0))
         return RaceResult(baseline, dict(contenders))
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        return one_by_one(self.race, requests, meanwhile)
 
     def _raced(self, module_json: str, trace_json: str | None) -> Iterator[Raced]:
         outcome = self._known.get(program_of(module_json, trace_json))

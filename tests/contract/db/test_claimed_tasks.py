@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
+from service.rechecks.jobs import LAST
 from tests.contract.db.conftest import BASELINE, World
 from tuner.types import Failure, MeasureCandidate, Measured, StopReason
 
@@ -156,3 +157,22 @@ def test_a_job_succeeds_partly_if_all_candidates_of_its_weightiest_task_failed(
     job = world.db.jobs.get(claimed.job.id)
     assert job.state is state
     assert (job.error or "").endswith("all of its 1 candidates failed (1 COMPILE)") is (state is JobState.PARTLY)
+
+
+def test_functions_that_the_time_of_a_job_left_out_are_certified_by_jobs_of_the_service(world: World) -> None:
+    claimed, first = world.started("a", "b")
+    tasks = [first, world.task(claimed.job.id, 1)]
+    assert world.db.tasks.try_start(tasks[1].id, claimed.lease_token)
+    ledger = DatabaseLedger(world.db, claimed, tasks, 64)
+    baseline, candidate = ledger.propose(0, [BASELINE, MeasureCandidate("[1]", Origin.RANDOM)])
+    for trial in (baseline, candidate):
+        ledger.finish(trial, Measured((0.1,), "worker"))
+    ledger.certify(0, world.certificate(candidate, 0.1), StopReason.TIME)
+    ledger.postpone(1)
+    ClaimedTasks.read(world.db, claimed).finish()
+    job = world.db.jobs.get(claimed.job.id)
+    assert job.state is JobState.PARTLY
+    assert (job.error or "").startswith("1 of 2 tasks have no certificate (name_b): ")
+    [later] = [each for each in world.db.jobs.page(page_size=500).items if each.id != job.id]
+    assert (later.state, later.priority, later.user_name) == (JobState.QUEUED, LAST, job.user_name)
+    assert [task.workload_hash for task in world.db.tasks.of_job(later.id)] == ["b"]

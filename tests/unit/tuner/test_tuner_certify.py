@@ -10,7 +10,7 @@ import pytest
 
 from loopwright.codegen.kinds import FailureKind, Origin, SandboxLevel, Stage, Values
 from tests.support.tuner_programs import elementwise
-from tuner.certify import certify, runner_up, winner
+from tuner.certify import Certification, certify_all, runner_up, winner
 from tuner.closing import RacePlan
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
@@ -25,6 +25,7 @@ from tuner.types import (
     Operation,
     Outcome,
     Trial,
+    Workload,
 )
 
 CONTENDERS = 4
@@ -72,8 +73,12 @@ def _trial(trace: str, latency: float | None) -> Trial:
 BASELINE_TRIAL = Trial("baseline", BASELINE, Measured((1.0,), "worker"))
 
 
-def _certify(fleet: SimulatedFleet, trials: Sequence[Trial]) -> Certificate:
-    return certify(fleet, elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], plan=PLAN)
+def _certify(fleet: SimulatedFleet, trials: Sequence[Trial], workload: Workload | None = None) -> Certificate:
+    certification = Certification(workload or elementwise(), OUTPUTS, [BASELINE_TRIAL, *trials], plan=PLAN)
+    [found] = certify_all(fleet, [certification])
+    if isinstance(found, RaceFailed):
+        raise found
+    return found
 
 
 def _hash(trace: str) -> str:
@@ -195,14 +200,14 @@ def test_the_tolerance_is_that_of_the_outputs() -> None:
 def test_a_certificate_says_if_no_input_was_nan(values: Values, says: bool) -> None:
     given = elementwise()
     workload = replace(given, args=tuple(replace(info, values=values) for info in given.args))
-    found = certify(_ScriptedRaces({}), workload, OUTPUTS, [], plan=PLAN)
+    found = _certify(_ScriptedRaces({}), [], workload)
     assert ("no NaN, of which" in found.inputs) is says
 
 
 def test_a_workload_that_permits_tf32_is_raced_and_certified_with_its_tolerance() -> None:
     fleet = _ScriptedRaces({})
     workload = replace(elementwise(), operation=Operation("matmul", "tf32"))
-    found = certify(fleet, workload, OUTPUTS, [], plan=PLAN)
+    found = _certify(fleet, [], workload)
     assert [race.math for race in fleet.races] == ["tf32"]
     assert found.rtol == found.atol == 2.0**-10
     assert "may be rounded to TF32" in found.inputs

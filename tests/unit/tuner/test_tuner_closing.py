@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tuner.closing import closing_seconds, model_seconds, plan_race, race_beside
+from tuner.closing import Closing, beside, closing_seconds, model_seconds, plan_race, together
 from tuner.search.config import SearchConfig
 
 CONFIG = SearchConfig()
@@ -52,19 +52,45 @@ def test_a_small_function_of_many_takes_a_tenth_of_a_second() -> None:
     assert plan.seconds <= 0.1
 
 
-def _kept(races: int, baselines: int, *builds: float, whole: float = 1e4, share: float = 0.01) -> float:
-    return closing_seconds(whole, [share] * races, baselines, builds, CONFIG)
+def _kept(
+    races: int,
+    *builds: float,
+    whole: float = 1e4,
+    share: float = 0.01,
+    unscheduled: float = 0.0,
+    is_measured: bool = True,
+) -> float:
+    return closing_seconds(whole, [Closing(share, unscheduled, is_measured, 64)] * races, builds, CONFIG)
 
 
 def test_a_slow_machine_keeps_more_time_for_its_races() -> None:
-    assert _kept(50, 0, 0.2) < 60.0
-    assert _kept(50, 0, 0.1, 0.8, 0.9) > 2 * _kept(50, 0, 0.1, 0.2, 0.9)
-    assert _kept(3, 2, 1.0) - _kept(3, 0, 1.0) == pytest.approx(2.0)
-    assert race_beside([]) > 0
+    assert _kept(50, 0.2) < 30.0
+    assert _kept(50, 0.1, 0.8, 0.9) > 2 * _kept(50, 0.1, 0.2, 0.9)
+    assert _kept(50, share=0.06) > _kept(50) > 0
+    assert _kept(3, 1.0, is_measured=False) - _kept(3, 1.0) == pytest.approx(3.0)
     assert model_seconds(1, [1.0]) == 0.0 < model_seconds(2, [1.0])
 
 
+def test_slow_unscheduled_functions_keep_the_time_of_their_calls() -> None:
+    assert 8 * 0.5 < _kept(3, unscheduled=0.5) / 3 - _kept(3) / 3 < 20 * 0.5
+
+
 def test_time_is_kept_for_the_rounds_of_tasks_that_matter_but_most_is_for_the_search() -> None:
-    assert _kept(1, 0, share=1.0) - _kept(1, 0) == pytest.approx(12.0)
-    assert _kept(1, 0, share=1.0, whole=20.0) - _kept(1, 0, whole=20.0) == pytest.approx(4.0)
-    assert _kept(70, 70, 3.0, whole=40.0) == pytest.approx(20.0)
+    assert _kept(1, share=1.0, whole=20.0) - _kept(1, whole=20.0) == pytest.approx(
+        4.0 + _beside(share=1.0) - _beside(share=0.01)
+    )
+    assert _kept(70, 3.0, whole=40.0) == pytest.approx(20.0)
+
+
+def _beside(share: float) -> float:
+    return beside([Closing(share, 0.0, True, 64)], [], CONFIG)
+
+
+def test_small_functions_are_raced_together_unless_their_arguments_are_large() -> None:
+    little, large = Closing(0.01, 0.0, True, 64), Closing(0.01, 0.0, True, 2**25 + 1)
+    assert together([Closing(0.9, 0.0, True, 64), little, little], CONFIG) == 1
+    assert together([little, little], CONFIG) == 2
+    assert 2 < together([little] * 100, CONFIG) < 20
+    assert together([large, large, little], CONFIG) == 1
+    assert together([little, large, large], CONFIG) == 2
+    assert together([Closing(0.01, 0.0, True, 2**40)], CONFIG) == 1

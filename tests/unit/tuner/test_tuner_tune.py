@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from loopwright.codegen.kinds import FailureKind, Lane, Stage
 from tests.support.tuner_programs import LLVM, elementwise, matmul, split_outer, task, tile_both, traced
 from tuner.budget import Budget
 from tuner.certify import TIE
-from tuner.errors import LeaseLost, SearchFailed
+from tuner.errors import LeaseLost, RaceFailed, SearchFailed
 from tuner.ports import Meanwhile, MeasureRequest, RaceRequest, RaceResult
 from tuner.search.config import SearchConfig
 from tuner.search.request import TuneRequest
@@ -233,6 +234,46 @@ def test_closing_races_are_within_the_time_of_the_job(functions: int, seconds: f
     assert min(spent.search, spent.races) > 0
     lengths = [race.seconds * (3 if race.repeats else 1) for race in fleet.races]
     assert lengths == sorted(lengths, reverse=True)
+
+
+class _Grouped(_Racing):
+    """Notes which races were run together. All of them take ``slow`` seconds longer than they should."""
+
+    def __init__(self, clock: _Clock, slow: float = 0.0) -> None:
+        super().__init__(clock, seconds=0.1)
+        self.groups: list[int] = []
+        self._slow = slow
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        self.groups.append(len(requests))
+        self._clock.now += self._slow
+        return super().race_all(requests, meanwhile)
+
+
+def test_small_functions_are_raced_together_and_large_ones_alone() -> None:
+    clock, ledger = _Clock(), MemoryLedger(20)
+    tasks = [task(_named(elementwise(), f"m{i}"), weight=300 if i == 7 else 1) for i in range(20)]
+    fleet = _Grouped(clock)
+    request = replace(_within(REQUEST, max_trials=30), tasks=tasks)
+    tune(request, Searcher(request), fleet, ledger, clock)
+    assert set(ledger.certificates) == set(range(20))
+    assert fleet.groups[0] == 1
+    assert sum(fleet.groups) == 20
+    assert len(fleet.groups) == 1 + math.ceil(19 / max(fleet.groups))
+    assert fleet.races[0].repeats
+    assert not any(race.repeats for race in fleet.races[1:])
+
+
+def test_tasks_without_time_for_their_races_are_postponed_but_not_the_weightiest() -> None:
+    clock, ledger = _Clock(), MemoryLedger(20)
+    tasks = [task(_named(elementwise(), f"m{i}"), weight=1 + i) for i in range(20)]
+    request = replace(_within(REQUEST, max_trials=10_000, max_seconds=60.0), tasks=tasks)
+    tune(request, Searcher(request), _Grouped(clock, slow=25.0), ledger, clock)
+    assert set(ledger.certificates) | set(ledger.postponed) == set(range(20))
+    assert len(ledger.certificates) + len(ledger.postponed) == 20
+    assert 19 in ledger.certificates
+    assert ledger.postponed
+    assert clock.now - 100.0 <= 60.0 + 30.0
 
 
 def test_no_time_left_still_measures_and_certifies_the_baseline() -> None:

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -164,6 +165,7 @@ def test_a_message_of_another_version_is_read() -> None:
         (MeasurerStatus(1, SandboxLevel.NONE, "Linux", None, None, 0.5), "leaving"),
         (Samples((0.5,)), "device_state"),
         (BuiltRace((), (), artifact, (artifact,), 1), "math"),
+        (BuiltRace((), (), artifact, (artifact,), 1), "following"),
     ]:
         assert decode(type(value), {k: v for k, v in wire(value).items() if k != lacks} | {"added": 1}) == value
     later = {"celsius": 61, "throttled": ["power_cap", "a later reason"], "fan_percent": 30}
@@ -184,6 +186,22 @@ def test_a_race_is_answered_by_a_result_for_each_contender(position: int, timed:
     assert RaceAnswer(tuple(results)).answers(race)
     results[position] = Raced((), 0.0, 0.0)
     assert RaceAnswer(tuple(results)).answers(race) == (position == 0 and not timed)
+
+
+def test_races_that_follow_are_all_answered_or_none() -> None:
+    artifact = Artifact(ArtifactFormat.SHARED_LIBRARY, "code")
+    small, large = (BuiltRace((), (), artifact, (artifact,) * count, 1) for count in (1, 2))
+    race = replace(small, following=(large, small))
+    assert decode(BuiltRace, wire(race)) == race
+    one, two = (RaceAnswer((Raced((0.5,), 0.0, 0.0),) * count) for count in (1, 2))
+    for following, fits in [
+        ((), True),
+        ((two, one), True),
+        ((one, one), False),
+        ((two,), False),
+        ((two, one, one), False),
+    ]:
+        assert replace(one, following=following).answers(race) == fits
 
 
 def test_bytes_are_not_compared_but_kept() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from tuner.types import Failure, LibraryTime, Waited, Workload
 from workers.clock import Clock
 from workers.device import build, gpu_library, other_load
 from workers.device.race import MIN_ROUNDS, PAUSE_SECONDS, REPEATS, ROUNDS, interleaved, run_race
+from workers.device.runner import Runner
 from workers.device.yardstick import Yardstick
 from workers.messages import Artifact, BuildRequest, BuiltRace, Device, RaceAnswer
 
@@ -71,6 +74,30 @@ def test_results_may_differ_by_as_much_as_the_math_mode_permits(math: MathMode, 
     rounding = built(workloads.elementwise("C[vi, vj] = (A[vi, vj] + B[vi, vj]) * T.float32(1.0004)"))
     race = BuiltRace(right.args, (False, False, True), built(right), (built(right), rounding), 3, math=math)
     assert isinstance(answer_of(race).contenders[1], Raced) == accepted
+
+
+def test_races_of_several_functions_share_their_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments and programs of one are not taken for another's, although they have positions in one process."""
+    started: list[Runner] = []
+
+    def start(*arguments: Any) -> Runner:
+        started.append(Runner(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr("workers.device.race.Runner", start)
+    add, product = workloads.elementwise(), workloads.product()
+    wrong = built(workloads.elementwise("C[vi, vj] = A[vi, vj] - B[vi, vj]"))
+    short = functools.partial(BuiltRace, outputs=(False, False, True), library=False, repeats=False, seconds=0.1)
+    races = [
+        short(add.args, reference=built(add), contenders=(built(add), wrong, built(add)), seed=3),
+        short(product.args, reference=built(product), contenders=(built(product),), seed=4),
+        short(add.args, reference=built(add), contenders=(built(add), built(add), wrong), seed=5),
+    ]
+    answer = answer_of(dataclasses.replace(races[0], following=tuple(races[1:])))
+    assert answer.answers(dataclasses.replace(races[0], following=tuple(races[1:])))
+    found = [[isinstance(each, Raced) for each in one.contenders] for one in (answer, *answer.following)]
+    assert found == [[True, False, True], [True], [True, True, False]]
+    assert len(started) == 3
 
 
 def product_race(**options: Any) -> BuiltRace:
