@@ -40,6 +40,7 @@ from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_port
 
 if TYPE_CHECKING:
     from loopwright.applying.lookup import Ask, LookedUp
+    from loopwright.caching.entry import Entry
     from loopwright.decoding.decoder import Decoder
     from loopwright.locking.lock import Lock
     from loopwright.packaging.load import PackagedModel
@@ -338,7 +339,8 @@ class Client:
         """
         source = as_model(model, **options)
         require_tvm()
-        return self._looked_up(_program(source, source.shape), self._ask(target), target, params, tune)
+        ask = self._ask(target, is_repeated=tune is None)
+        return self._looked_up(_program(source, source.shape), ask, target, params, tune)
 
     def apply(
         self,
@@ -455,7 +457,7 @@ class Client:
                 given for another machine's target.
             ValueError: a ``cache`` is given with ``state``, with many values of an extent, or for a module that has no
                 Relax function ``main`` or an input without a fixed shape; or ``tune`` is unknown, or given with a
-                ``cache``, a ``lock`` or with many values of an extent.
+                ``lock`` or with many values of an extent.
                 Or a ``lock`` cannot be read, is for another target, or is given with many values of an extent.
             PermissionError: others may write to the ``cache``.
             NotLocked: the ``lock`` has no best of a function.
@@ -464,17 +466,15 @@ class Client:
             TvmUnavailable: TVM is not installed.
         """
         source = as_model(mod, **options)
+        if tune is not None and (lock is not None or is_portfolio(source.shapes)):
+            raise ValueError("tune is for a model that has one shape, and no lock; leave out lock, shapes or tune")
         locked = None if lock is None else _locked(lock, target, source)
-        if tune is not None and (cache is not None or lock is not None or is_portfolio(source.shapes)):
-            raise ValueError(
-                "tune is for a model that has one shape, and is built anew; leave out cache, lock, shapes or tune"
-            )
         if cache is not None:
-            return self._compile_cached(source, target, params, verify, cache, locked)
+            return self._compile_cached(source, target, params, verify, cache, locked, tune)
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params, verify)
         require_tvm()
-        ask = self._ask(target) if locked is None else locked.answer
+        ask = self._ask(target, is_repeated=tune is None) if locked is None else locked.answer
         program, built, looked_up = self._built(source, ask, target, params, verify, locked, tune)
         if source.state is None:
             return built
@@ -929,29 +929,51 @@ class Client:
         verify: bool,
         cache: str | os.PathLike[str],
         lock: Lock | None,
+        tune: Tune | None,
     ) -> PackagedModel:
         if source.state is not None or is_portfolio(source.shapes):
             raise ValueError(
                 "a cache is for models without state that have one shape; leave out cache, state or shapes"
             )
-        from loopwright.caching.cache import Built, compiled
-
-        def build(model: Model, ask: Ask) -> Built:
-            require_tvm()
-            _, built, looked_up = self._built(model, ask, target, params, verify, lock)
-            assert self.last_report is not None
-            return Built.of(built, looked_up, self.last_report)
+        from loopwright.caching import cache as caching
+        from loopwright.caching import child
 
         bests_of = {"url": self.url} if lock is None else {"lock": lock.digest}
-        settings = {"target": as_text(target), "verify": verify, **bests_of}
-        ask, ask_once = self._ask(target), self._ask(target, is_repeated=False)
-        if lock is not None:
-            ask = ask_once = lock.answer
-        loaded, report = compiled(source, params, cache, ask, ask_once, build, **settings)
-        if report is not self.last_report:
-            self.last_report = report
+        settings = {"target": as_text(target), "verify": verify, "tune": tune, **bests_of}
+        ask_once = self._ask(target, is_repeated=False) if lock is None else lock.answer
+
+        def write(model: Model, entry: Entry) -> None:
+            if child.takes(model, params):
+                work = child.Work(model, as_text(target), params, verify, tune, lock, entry.path)
+                child.compile_in_child(work, self._environment())
+            else:
+                self._write_entry(model, target, params, verify, lock, tune, entry)
+
+        before = self.last_report
+        loaded, report = caching.compiled(source, params, cache, ask_once, write, **settings)
+        if self.last_report is before:  # it was not compiled in this process, and nothing was logged
             report.log()
+        self.last_report = report
         return loaded
+
+    def _write_entry(
+        self,
+        source: Model,
+        target: Any,
+        params: dict[str, Any] | None,
+        verify: bool,
+        lock: Lock | None,
+        tune: Tune | None,
+        entry: Entry,
+    ) -> None:
+        """Compile a model in this process, and write it to a cache."""
+        require_tvm()
+        from loopwright.caching.cache import Built, Recorded, write
+
+        ask = Recorded(self._ask(target, is_repeated=tune is None) if lock is None else lock.answer)
+        _, built, looked_up = self._built(source, ask, target, params, verify, lock, tune)
+        assert self.last_report is not None
+        write(entry, Built.of(built, looked_up, self.last_report), ask)
 
     def _looked_up(
         self, program: Program, ask: Ask, target: Any, params: dict[str, Any] | None, tune: Tune | None
@@ -965,7 +987,7 @@ class Client:
             raise ValueError(f"tune is {tune!r}; it may be 'instant', or None for certified bests alone")
         from loopwright.applying import instant
 
-        ask = instant.or_nothing(self._ask(target, is_repeated=False), _tvm_target(target))
+        ask = instant.or_nothing(ask, _tvm_target(target))
         return instant.predicted(look_up(program, ask, _tvm_target(target), params))
 
     def _built(

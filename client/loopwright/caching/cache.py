@@ -56,9 +56,8 @@ def compiled(
     source: Model,
     params: Mapping[str, Any] | None,
     cache: str | os.PathLike[str],
-    ask: Ask,
     ask_once: Ask,
-    build: Callable[[Model, Ask], Built],
+    make: Callable[[Model, Entry], None],
     **settings: Any,
 ) -> tuple[PackagedModel, ApplyReport]:
     """Return a compiled model and its report, from the cache if that is current.
@@ -69,9 +68,8 @@ def compiled(
         source: the model.
         params: values that are bound to it by name.
         cache: the folder, which is made if it is not there.
-        ask: asks the service for bests, again if there is no answer.
-        ask_once: the same, but not again.
-        build: compiles the model, with the given function to ask.
+        ask_once: asks the service for bests, but not again if there is no answer.
+        make: compiles the model, in this process or in a child, and writes the entry.
         settings: what else decides the result, as JSON.
 
     Raises:
@@ -85,9 +83,15 @@ def compiled(
             return entry.load(), report
         except OSError:  # another process has replaced it since
             pass
-    recorded = _Recorded(ask)
-    built = build(source, recorded)
+    make(source, entry)
+    stored = entry.read()
+    if stored is None:
+        raise OSError(f"the model that was compiled is not in {cache} any more; do not clear a cache that is in use")
+    return entry.load(), _report(stored, stored.answer)
 
+
+def write(entry: Entry, built: Built, recorded: Recorded) -> None:
+    """Write what was compiled, and what was asked for it."""
     from loopwright.packaging.exporting import export_library, write_threads
 
     def fill(folder: Path) -> Stored:
@@ -97,10 +101,9 @@ def compiled(
         return _stored(built, recorded)
 
     entry.write(fill)
-    return entry.load(), built.report
 
 
-class _Recorded:
+class Recorded:
     """Asks the service, and remembers the last question and its answer."""
 
     def __init__(self, ask: Ask) -> None:
@@ -109,35 +112,37 @@ class _Recorded:
         self.answer: LookupAnswer | None = None
 
     def __call__(self, hashes: list[str]) -> LookupAnswer:
-        self.hashes, self.answer = list(hashes), self._ask(hashes)
+        self.hashes = list(hashes)
+        self.answer = self._ask(hashes)
         return self.answer
 
 
 def _current(stored: Stored, ask: Ask) -> ApplyReport | None:
     """Return the report of a stored model; None if the service knows other bests by now."""
-    if stored.answer is None:
-        return _report(stored, None)
+    if not stored.asked:
+        return _report(stored, stored.answer)
     try:
         answer = ask(list(stored.asked))
     except (CouldNotReach, ServiceUnavailable) as error:
         return _report(stored, stored.answer, f"taken from the cache of {stored.created_at:%Y-%m-%d %H:%M}: {error}")
-    same = answer.target == stored.answer.target and _records(answer) == _records(stored.answer)
-    return _report(stored, answer) if same else None
+    same = stored.answer is None or answer.target == stored.answer.target
+    return _report(stored, answer) if same and _records(answer) == _records(stored.answer) else None
 
 
-def _records(answer: LookupAnswer) -> dict[str, str]:
-    return {hit.workload_hash: hit.best.record_id for hit in answer.hits}
+def _records(answer: LookupAnswer | None) -> dict[str, str]:
+    return {hit.workload_hash: hit.best.record_id for hit in (answer.hits if answer is not None else ())}
 
 
 def _report(stored: Stored, answer: LookupAnswer | None, *notes: str) -> ApplyReport:
     bests = {hit.workload_hash: Best.of(hit.best) for hit in answer.hits} if answer is not None else {}
     functions = (
-        AppliedFunction(each.name, each.outcome, bests.get(each.workload_hash or "")) for each in stored.functions
+        AppliedFunction(each.name, each.outcome, bests.get(each.workload_hash or ""), each.prediction)
+        for each in stored.functions
     )
     return ApplyReport(tuple(functions), agreement=stored.agreement, notes=(*stored.notes, *notes))
 
 
-def _stored(built: Built, recorded: _Recorded) -> Stored:
+def _stored(built: Built, recorded: Recorded) -> Stored:
     report = built.report
     return Stored(
         created_at=datetime.now(UTC),
@@ -145,7 +150,10 @@ def _stored(built: Built, recorded: _Recorded) -> Stored:
         inputs=built.inputs,
         functions=tuple(
             StoredFunction(
-                name=each.name, outcome=each.outcome, workload_hash=each.best.workload_hash if each.best else None
+                name=each.name,
+                outcome=each.outcome,
+                workload_hash=each.best.workload_hash if each.best else None,
+                prediction=each.prediction,
             )
             for each in report.functions
         ),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from loopwright.applying.report import Agreement, Outcome
+from loopwright.applying.report import Agreement, Outcome, Prediction
 from loopwright.packaging.load import PackagedModel, load
 from loopwright.packaging.manifest import NAME, Part, TensorSpec
 from loopwright.packaging.package_files import digests
@@ -26,17 +26,18 @@ _LEFT_OVER_SECONDS = 3600.0
 
 
 class StoredFunction(Part):
-    """``workload_hash`` is that of its best; None if it has none."""
+    """``workload_hash`` is that of its best; None if it has none. ``prediction`` is as of the report."""
 
     name: str
     outcome: Outcome
     workload_hash: str | None
+    prediction: Prediction | None = None
 
 
 class Stored(Part):
     """What is known of a compiled model; its file is one that `loopwright.load` reads.
 
-    ``asked`` are the hashes that the service was asked for, and ``answer`` is what it said.
+    ``asked`` are the hashes that the service was asked for, and ``answer`` is what it said; None if it did not answer.
     """
 
     created_at: datetime
@@ -64,6 +65,11 @@ class Entry:
         self._folder = cache / key
         for folder in (cache, self._folder):
             _check_is_own(folder)
+
+    @property
+    def path(self) -> Path:
+        """The folder, which is there once it was written."""
+        return self._folder
 
     def read(self) -> Stored | None:
         """Return what is known of the compiled model; None if there is none, or if a file of it is damaged."""

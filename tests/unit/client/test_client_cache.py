@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -21,9 +23,13 @@ from tvm import relax
 import loopwright
 from loopwright import UnsupportedModel
 from loopwright.applying import apply as applying
+from loopwright.caching import child
 from loopwright.caching.entry import Entry, Stored
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import function_digest, normal_form
+from loopwright.errors import Unauthorized, WrongAnswer
+from loopwright.locking.lock import Lock
+from loopwright.model import Model
 from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import Answer, FakeService, best_json
 from tests.unit.client.known_bests import LLVM, LOOKUP, parallel_matmul, serve, two_layers
@@ -68,7 +74,8 @@ def known(service: FakeService) -> None:
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The programs that were built."""
+    """The programs that were built, in this process."""
+    monkeypatch.setattr("loopwright.caching.child.takes", lambda source, params: False)
     built, build = [], applying.build
 
     def counted(mod: tvm.IRModule, target: Any) -> Any:
@@ -231,7 +238,9 @@ def test_the_next_process_needs_neither_the_compiler_nor_pytorch(
 ) -> None:
     path, x = tmp_path / "model.pt2", torch.linspace(-2, 2, 48).reshape(3, 16)
     torch.export.save(torch.export.export(Net(0.5).eval(), (x,)), path)
-    client.compile(path, cache=cache)
+    in_parent = client.compile(path, cache=cache)  # in a child
+    assert client.last_report is not None
+    assert client.last_report.agreement is not None
     np.save(tmp_path / "x.npy", x.numpy())
     script = f"""
 import sys
@@ -244,6 +253,64 @@ print([name for name in ("torch", "tvm") if name in sys.modules], "libtvm_compil
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.stdout == "[] False\n", done.stderr
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), Net(0.5)(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(in_parent(x), Net(0.5)(x).detach())
+
+
+def test_a_child_gets_what_was_asked_for_and_its_errors_are_raised_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[child.Work] = []
+
+    def ran(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        seen.append(child.read(Path(command[-1])))
+        return subprocess.CompletedProcess(command, 0, json.dumps(answers[len(seen) - 1]) + "\n", "")
+
+    monkeypatch.setattr("loopwright.caching.child.subprocess.run", ran)
+    lock = Lock({"kind": "llvm"}, (), ())
+    x = {"x": np.arange(6, dtype="float16").reshape(2, 3)}
+    source = Model("net.onnx", example_inputs=x, shapes={"n": 2}, exact_math=True)
+    work = child.Work(source, "auto", {"w": torch.ones(2)}, False, None, lock, tmp_path / "entry")
+    refused = {"type": "about:blank", "title": "No", "status": 401, "detail": "not you"}
+    answers: list[dict[str, Any]] = [
+        {},
+        {"kind": "WrongAnswer", "message": "output 0 differs", "problem": None},
+        {"kind": "Unauthorized", "message": "", "problem": refused},
+        {"kind": "SystemError", "message": "oh", "problem": None},
+    ]
+    child.compile_in_child(work, {})
+    for kind, message in (
+        (WrongAnswer, "output 0 differs"),
+        (Unauthorized, "not you"),
+        (RuntimeError, "SystemError: oh"),
+    ):
+        with pytest.raises(kind, match=message):
+            child.compile_in_child(work, {})
+    told = seen[0]
+    assert (told.source.model, told.source.shapes, told.source.exact_math) == (
+        str(Path("net.onnx").absolute()),
+        {"n": 2},
+        True,
+    )
+    np.testing.assert_array_equal(told.source.example_inputs["x"], x["x"])
+    assert told.params is not None
+    np.testing.assert_array_equal(told.params["w"], np.ones(2, "float32"))
+    assert (told.verify, told.tune, told.lock, told.entry) == (False, None, lock, tmp_path / "entry")
+
+
+def test_a_child_that_dies_says_what_it_said_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    died = subprocess.CompletedProcess([], -9, "", "first\nout of memory\n")
+    monkeypatch.setattr("loopwright.caching.child.subprocess.run", lambda *_, **__: died)
+    work = child.Work(Model("net.onnx"), "auto", None, True, None, None, tmp_path)
+    with pytest.raises(RuntimeError, match="status -9: out of memory"):
+        child.compile_in_child(work, {})
+
+
+def test_only_files_and_what_can_become_one_go_to_a_child() -> None:
+    assert child.takes(Model("net.onnx"), None)
+    assert child.takes(Model(Path("net.pt2")), {"w": np.ones(2, "float16")})
+    assert not child.takes(Model("net.py"), None)
+    assert not child.takes(Model(two_layers()), None)
+    assert not child.takes(Model("net.onnx"), {"w": np.ones(2, ml_dtypes.bfloat16)})
 
 
 @pytest.mark.usefixtures("known")

@@ -79,6 +79,24 @@ def test_without_a_service_a_model_is_scheduled_by_its_rules(
     assert len(report.predictions) == 2
 
 
+def test_a_cache_keeps_predictions_until_the_service_knows_better(
+    alone: loopwright.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    prefer_choices(monkeypatch)
+    cache = tmp_path / "cache"
+    first = alone.compile(two_layers(), tune="instant", cache=cache)
+    report = alone.last_report
+    monkeypatch.setattr(instant, "predicted", lambda model: pytest.fail("it is not predicted again"))
+    second = alone.compile(two_layers(), tune="instant", cache=cache)
+    inputs = [np.random.default_rng(3).standard_normal(n, dtype="float32") for n in ((1, 64), (64, 32), (32, 16))]
+    np.testing.assert_array_equal(first(*inputs), second(*inputs))
+    assert report is not None
+    assert alone.last_report is not None
+    assert len(report.predictions) == 2
+    assert alone.last_report.functions == report.functions
+    assert "taken from the cache of" in alone.last_report.notes[-1]
+
+
 def test_without_a_service_auto_is_this_machine(alone: loopwright.Client) -> None:
     assert canonical_target(alone.look_up(MM_RELU, tune="instant").target) == canonical_target(this_cpu())
 
@@ -198,11 +216,9 @@ def test_a_function_with_a_symbolic_extent_stays_as_it_is(service: FakeService, 
 
 @pytest.mark.parametrize(
     "options",
-    [{"tune": "later"}, {"tune": "instant", "cache": "cache"}, {"tune": "instant", "shapes": {"n": range(1, 3)}}],
+    [{"tune": "later"}, {"tune": "instant", "lock": "a.lock"}, {"tune": "instant", "shapes": {"n": range(1, 3)}}],
 )
-def test_what_cannot_be_is_refused(alone: loopwright.Client, tmp_path: Path, options: dict[str, Any]) -> None:
-    if "cache" in options:
-        options = options | {"cache": tmp_path}
+def test_what_cannot_be_is_refused(alone: loopwright.Client, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="tune is"):
         alone.compile(two_layers(), LLVM, **options)
 
