@@ -14,7 +14,9 @@ from tvm.target import Target
 
 from loopwright.codegen.arrays import DRAWS, Array, compare, poison, random_array, tolerance
 from loopwright.codegen.functions import prim_funcs, write_only
+from loopwright.codegen.graph import recurrence
 from loopwright.codegen.graph.ranges import ranges_of_rows
+from loopwright.codegen.graph.recurrence import Cell, Recurrence
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.lowering import lower
@@ -379,3 +381,11 @@ def _run(mod: tvm.IRModule, program: tvm.IRModule, target: Target) -> list[list[
 def sketches_of(space: DesignSpace, rule: str) -> list[Any]:
     """Return the open traces of a rule in a space: one, or none if the rule does not apply."""
     return [trace for trace in space.traces if any(rule in str(inst.attrs) for inst in trace.insts)]
+
+
+def recurrent(cell: str, batch: int, hidden: int, **options: bool) -> tvm.IRModule:
+    """Five steps of a recurrent layer, "gru" or "lstm"."""
+    activations = ("Sigmoid", "Tanh", "Tanh")
+    return normal_form(
+        recurrence.function(Recurrence(Cell(cell), 5, batch, hidden, "float32", "float32", activations, **options))
+    )

@@ -17,7 +17,7 @@ from loopwright.codegen.rules import CPU_RULES, EXPERIMENTAL_GPU_RULES, GPU_RULE
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.rules.analysis.sketches import Sketches
 from loopwright.codegen.rules.gpu.dlight import Dlight
-from loopwright.codegen.rules.prior import sharing_sketches
+from loopwright.codegen.rules.prior import own_sketches
 from tuner.space import gpu_epilogues, tensor_core, tf32
 from tuner.space.design_space import REFUSALS, DesignSpace
 from tuner.workload import tune_context
@@ -37,12 +37,12 @@ def builtin_space(mod: tvm.IRModule, target: Target, seed: int, *, experimental:
     sketches with software pipelines. Tensor cores for bfloat16 are a rule of TVM's with intrinsics of Loopwright's, and
     so are those for float32 where a function permits TF32. Experimental rules are in the space, and have seeds only if
     ``experimental``. A product with a weight that several programs have is scheduled by rules alone that pack it in
-    the same panels.
+    the same panels, and a recurrent layer by its rule alone.
     """
     if target.kind.name == "llvm":
         machine, generator = MachineLimits.of(target), _generator(mod, target)
-        if (sharing := sharing_sketches(mod, machine)) is not None:
-            return DesignSpace(mod, tune_context(mod, target, generator, seed), (), sharing)
+        if (own := own_sketches(mod, machine)) is not None:
+            return DesignSpace(mod, tune_context(mod, target, generator, seed), (), own)
         return _with_stock(mod, target, seed, generator, Sketches(mod, machine, CPU_RULES))
     generator = tensor_core.bf16_generator(mod, target) or _generator(mod, target)
     rules = (*GPU_RULES, Dlight(mod, target))

@@ -11,6 +11,7 @@ from loopwright.codegen.rules import CPU_RULES
 from loopwright.codegen.rules.analysis.contraction import Contraction
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, found, is_var
 from loopwright.codegen.rules.analysis.rule import MachineLimits
+from loopwright.codegen.rules.analysis.sketches import Sketches
 
 _TYPES = ("float32", "int32")
 """Of sums that rules take."""
@@ -26,8 +27,7 @@ def without_rule(mod: tvm.IRModule, target: Target) -> str | None:
     program = AnalysedProgram.of(mod)
     if program is None:
         return _shape_of_loops(mod)
-    machine = MachineLimits.of(target)
-    if any(rule.knobs(program, machine) for rule in CPU_RULES):
+    if Sketches(mod, MachineLimits.of(target), CPU_RULES).traces:
         return None
     reductions = program.reductions
     if not reductions:

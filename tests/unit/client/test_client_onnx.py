@@ -260,9 +260,8 @@ def test_recurrent_layers_of_sequences_of_several_lengths(operator: str, gates: 
     [
         ({"activations": ["Affine"]}, "RNN.*Affine"),
         ({"input_forget": 1}, "RNN.*input_forget"),
-        ({}, "RNN.*300.*256"),
     ],
-    ids=["activation", "coupled gates", "steps"],
+    ids=["activation", "coupled gates"],
 )
 def test_what_is_not_taken_of_a_recurrent_layer(attributes: dict[str, Any], said: str) -> None:
     shapes = {"x": (300, 2, 4), "w": (1, 5, 4), "r": (1, 5, 5)}

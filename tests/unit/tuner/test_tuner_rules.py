@@ -106,6 +106,7 @@ PROGRAMS = {
         programs.lowered(lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1, 1, 1)), (1, 3, 13, 16)),
     ],
     "winograd": [convolutions.winograd_image(18, 21, 64), convolutions.winograd_result(16, 16, 68, batch=2)],
+    "recurrent": [programs.recurrent("gru", 8, 37, resets_state=True), programs.recurrent("lstm", 2, 160)],
 }
 """Each branch of a rule is taken by one of its programs here, and odd extents and what follows are among them."""
 MORE = {
@@ -137,6 +138,7 @@ MORE = {
         BYTE_DEPTHWISE,
     ],
     "winograd": [convolutions.winograd_result(18, 21, 64)],
+    "recurrent": [programs.recurrent("gru", 1, 48, is_backward=True, has_lengths=True)],
 }
 CASES = [
     pytest.param("column_reduce", COLUMN_SUMS[1], id="column_reduce of a sum"),
@@ -185,7 +187,8 @@ def test_a_rule_is_for_its_own_functions(rule: str) -> None:
                 is_for_both = (rule, name) == ("elementwise", "winograd") or (
                     rule == "column_reduce" and mod in COLUMN_SUMS
                 )
-                assert bool(RULES[rule].knobs(program, MACHINE)) == (name == rule or is_for_both)
+                applies = program.admits(rule) and bool(RULES[rule].knobs(program, MACHINE))
+                assert applies == (name == rule or is_for_both)
 
 
 def test_the_space_has_the_sketches_of_the_rules_and_leaves_a_function_as_it_was() -> None:

@@ -51,14 +51,20 @@ _SHAPED: dict[str, _Evaluate] = {
     "expand_dims": lambda call, values: values[0].reshape(shape_of(call)),
     "full": lambda call, values: np.full(shape_of(call) or (), values[-1]),
     "full_like": lambda call, values: np.full(shape_of(call) or (), values[1]),
+    "nn.pad": lambda call, values: np.pad(
+        values[0], np.reshape(list(map(int, call.attrs.pad_width)), (-1, 2)), constant_values=call.attrs.pad_value
+    ),
     "permute_dims": lambda call, values: values[0].transpose(permutation_of(call)),
     "reshape": lambda call, values: values[0].reshape(shape_of(call)),
     "rsqrt": lambda _, values: 1 / np.sqrt(values[0]),
     "squeeze": lambda call, values: values[0].reshape(shape_of(call)),
+    "take": lambda call, values: values[0].take(values[1], call.attrs.axis, mode="clip"),
     "zeros": lambda call, _: np.zeros(shape_of(call) or ()),
     "ones": lambda call, _: np.ones(shape_of(call) or ()),
     "astype": lambda _, values: values[0],
 }
+_MODES = {"nn.pad": ("pad_mode", "constant"), "take": ("mode", "clip")}
+"""An attribute of operators that NumPy has with one of its values only."""
 _TYPES = frozenset(("bool", "int8", "uint8", "int16", "int32", "int64", "uint32", "float16", "float32", "float64"))
 
 
@@ -99,6 +105,8 @@ class _Folding(CallRewriter):
         if len(values) + sum(isinstance(operand, relax.ShapeExpr) for operand in operands) < len(operands):
             return call
         if name == "divide" and dtype_of(call).startswith(("int", "uint")):
+            return call
+        if name in _MODES and str(getattr(call.attrs, _MODES[name][0])) != _MODES[name][1]:
             return call
         if name in _ELEMENTWISE:
             result = _ELEMENTWISE[name](*values)

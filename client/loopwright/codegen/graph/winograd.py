@@ -15,8 +15,7 @@ for 64 to 256 channels; that of the convolution itself is 3e-7 to 5e-7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from tvm.relax.expr_functor import mutator
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from loopwright.codegen.graph.nests import extents, nest
 from loopwright.codegen.graph.rewriting import (
     OPAQUE,
     OUTPUT_FUSABLE,
@@ -178,9 +178,9 @@ def _transformed_image(data: te.Tensor, convolution: _Convolution) -> te.Tensor:
     """Return tiles of the image as matrices [36, tiles, channels]: padded, then lines, then columns transformed."""
     channels = convolution.image[-1]
     batch, lines, columns = convolution.tiles
-    extents = (lines * OUTPUTS + _TAPS - 1, columns * OUTPUTS + _TAPS - 1)
+    sizes = (lines * OUTPUTS + _TAPS - 1, columns * OUTPUTS + _TAPS - 1)
     padded = te.compute(
-        (batch, *extents, channels),
+        (batch, *sizes, channels),
         lambda *axes: _element(data, convolution, axes, lambda element: element),
         name=PAD,
     )
@@ -219,35 +219,35 @@ def _result(convolution: _Convolution) -> tirx.PrimFunc:
     with IRBuilder() as builder, T.prim_func(is_private=True, s_tir=True):
         T.func_name("winograd_result")
         T.func_attr({"op_pattern": OUTPUT_FUSABLE, "tirx.noalias": True})
-        product = T.arg("product", T.Buffer(_extents(SIZE * SIZE, batch * lines * columns, outputs)))
-        image = T.arg("image", T.Buffer(_extents(*convolution.image)))
-        kernel = T.arg("kernel", T.Buffer(_extents(_TAPS * _TAPS * channels * outputs)))
-        result = T.arg("result", T.Buffer(_extents(*convolution.result)))
-        unsafe = T.sblock_alloc_buffer(_extents(batch, lines, columns), "int32")
-        direct = T.sblock_alloc_buffer(_extents(batch, lines * OUTPUTS, columns * OUTPUTS, outputs))
-        transformed = T.sblock_alloc_buffer(_extents(batch, rows, columns, SIZE, outputs))
+        product = T.arg("product", T.Buffer(extents(SIZE * SIZE, batch * lines * columns, outputs)))
+        image = T.arg("image", T.Buffer(extents(*convolution.image)))
+        kernel = T.arg("kernel", T.Buffer(extents(_TAPS * _TAPS * channels * outputs)))
+        result = T.arg("result", T.Buffer(extents(*convolution.result)))
+        unsafe = T.sblock_alloc_buffer(extents(batch, lines, columns), "int32")
+        direct = T.sblock_alloc_buffer(extents(batch, lines * OUTPUTS, columns * OUTPUTS, outputs))
+        transformed = T.sblock_alloc_buffer(extents(batch, rows, columns, SIZE, outputs))
 
-        with _block(UNSAFE, batch, lines, columns) as (n, y, x), T.grid(1):
+        with nest(UNSAFE, batch, lines, columns) as (n, y, x), T.grid(1):
             # In a loop, so that it is inlined nowhere: TVM would declare anew what the next block reads.
             tile = (n * lines + y) * columns + x
             is_unsafe = _is_unsafe([product[a * SIZE + b, tile, 0] for a in _ENDS for b in _ENDS])
             T.buffer_store(unsafe, tirx.Cast("int32", is_unsafe), [n, y, x])
-        with _block(DIRECT, batch, lines, columns, OUTPUTS, OUTPUTS, outputs) as (n, y, x, p, q, o):
+        with nest(DIRECT, batch, lines, columns, OUTPUTS, OUTPUTS, outputs) as (n, y, x, p, q, o):
             place = [n, y * OUTPUTS + p, x * OUTPUTS + q]
             # Of its own sums, the block reads only those that it has written.
             T.reads(unsafe[n, y, x], *(tensor[_whole(tensor)] for tensor in (image, kernel)))
             T.writes(direct[*place, o])
-            with T.If(unsafe[n, y, x] != 0), T.Then(), T.grid(*_extents(_TAPS, _TAPS, channels)) as (i, j, c):
+            with T.If(unsafe[n, y, x] != 0), T.Then(), T.grid(*extents(_TAPS, _TAPS, channels)) as (i, j, c):
                 tap = kernel[((i * _TAPS + j) * channels + c) * outputs + o]
                 term = _element(image, convolution, (n, place[1] + i, place[2] + j, c), lambda element: element * tap)
                 is_first = tirx.all(i == 0, j == 0, c == 0)
                 before = tirx.Select(is_first, tirx.const(0, "float32"), direct[*place, o])
                 T.buffer_store(direct, before + term, [*place, o])
-        with _block(ROWS, batch, rows, columns, SIZE, outputs) as (n, y, x, b, o):
+        with nest(ROWS, batch, rows, columns, SIZE, outputs) as (n, y, x, b, o):
             tile = (n * lines + y // OUTPUTS) * columns + x
             line = _combined(_RESULT, y % OUTPUTS, lambda a: product[a * SIZE + b, tile, o])
             T.buffer_store(transformed, line, [n, y, x, b, o])
-        with _block("winograd_result", *convolution.result) as (n, y, x, o):
+        with nest("winograd_result", *convolution.result) as (n, y, x, o):
             column = _combined(_RESULT, x % OUTPUTS, lambda b: transformed[n, y, x // OUTPUTS, b, o])
             is_direct = unsafe[n, y // OUTPUTS, x // OUTPUTS] != 0
             T.buffer_store(result, tirx.if_then_else(is_direct, direct[n, y, x, o], column), [n, y, x, o])
@@ -264,20 +264,8 @@ def _is_unsafe(ends: Sequence[Any]) -> Any:
     return tirx.any(tirx.isnan(total), total > tirx.const(_LARGEST, "float32"), is_outlier)
 
 
-@contextmanager
-def _block(name: str, *extents: Any) -> Iterator[list[Any]]:
-    """Open a block within a loop over each extent, and give its axes."""
-    with T.grid(*_extents(*extents)) as loops, T.sblock(name):
-        yield [T.axis.spatial(extent, loop) for extent, loop in zip(_extents(*extents), loops, strict=True)]
-
-
 def _whole(tensor: Any) -> tuple[slice, ...]:
     return tuple(slice(0, extent) for extent in tensor.shape)
-
-
-def _extents(*extents: Any) -> list[Any]:
-    """Return extents as those of Relax's tensors: TVM fuses no others with them."""
-    return [tirx.const(int(extent), "int64") for extent in extents]
 
 
 def _combined(matrix: Sequence[Sequence[int]], row: Any, element: Callable[[int], Any]) -> Any:

@@ -20,6 +20,7 @@ from loopwright.codegen.rules.cpu.conv_maddwd import ConvMaddwd
 from loopwright.codegen.rules.cpu.elementwise import Elementwise
 from loopwright.codegen.rules.cpu.gemv import Gemv
 from loopwright.codegen.rules.cpu.maddwd import Maddwd
+from loopwright.codegen.rules.cpu.recurrent import Recurrent
 from loopwright.codegen.rules.cpu.register_tile import RegisterTile
 from loopwright.codegen.rules.cpu.row_reduce import RowReduce
 from loopwright.codegen.rules.cpu.vnni import Vnni
@@ -30,6 +31,7 @@ from loopwright.codegen.rules.gpu.product import GpuProduct
 from loopwright.codegen.rules.gpu.row_reduce import GpuRowReduce
 
 CPU_RULES: tuple[Rule, ...] = (
+    Recurrent(),
     Attention(),
     Winograd(),
     BlockScaled(),

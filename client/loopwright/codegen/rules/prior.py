@@ -10,6 +10,7 @@ from tvm.target import Target
 
 from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.rules import CPU_RULES, SHARING_RULES
+from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.rules.analysis.sketches import Sketches
 from loopwright.codegen.serialization import trace_to_list
@@ -19,15 +20,17 @@ _REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
 """What TVM and rules raise if a schedule does not apply to a function."""
 
 
-def sharing_sketches(mod: tvm.IRModule, machine: MachineLimits) -> Sketches | None:
-    """Return the sketches of the rules that pack a weight in the same panels for each program that has it.
+def own_sketches(mod: tvm.IRModule, machine: MachineLimits) -> Sketches | None:
+    """Return the sketches of the rules that alone schedule a function; None if others may, or if none of them does.
 
-    None unless several programs have the function's weight, and such a rule schedules the function.
+    Several programs may have the function's weight: then the rules pack it in the same panels for all of them. Or its
+    blocks run in steps, whose order the schedules of TVM's rules do not keep.
     """
-    if not shares_weight(mod["main"]):
-        return None
-    sketches = Sketches(mod, machine, SHARING_RULES)
-    return sketches if sketches.traces else None
+    if shares_weight(mod["main"]):
+        sketches = Sketches(mod, machine, SHARING_RULES)
+        return sketches if sketches.traces else None
+    program = AnalysedProgram.of(mod)
+    return Sketches(mod, machine, CPU_RULES) if program is not None and program.has_steps else None
 
 
 def choices(mod: tvm.IRModule, target: Target) -> Iterator[list[Any]]:
@@ -38,7 +41,7 @@ def choices(mod: tvm.IRModule, target: Target) -> Iterator[list[Any]]:
     if target.kind.name != "llvm":
         return
     machine = MachineLimits.of(target)
-    sketches = sharing_sketches(mod, machine) or Sketches(mod, machine, CPU_RULES)
+    sketches = own_sketches(mod, machine) or Sketches(mod, machine, CPU_RULES)
     for trace in sketches.seeds():
         schedule = new_schedule(mod)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tvm import relax
+from tvm import relax, tirx
 
 from loopwright.frontends.onnx.node import Converter, Node, constant, extents
 
@@ -59,10 +59,16 @@ def _loop(node: Node) -> Any:
 
 
 def element(node: Node, sequence: Any, step: int, axis: int = 0) -> Any:
+    shape = list(sequence.ty.shape)
+    if isinstance(shape[axis], tirx.IntImm) and int(shape[axis]) == 1:
+        return node.emit(relax.op.reshape(sequence, [*shape[:axis], *shape[axis + 1 :]]))
     return node.emit(relax.op.take(sequence, relax.const(step, "int64"), axis, mode="clip"))
 
 
 def stack(node: Node, values: list[Any], axis: int) -> Any:
+    if len(values) == 1:
+        shape = list(values[0].ty.shape)
+        return node.emit(relax.op.reshape(values[0], [*shape[:axis], 1, *shape[axis:]]))
     return node.emit(relax.op.stack(values, axis))
 
 

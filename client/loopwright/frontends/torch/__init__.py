@@ -258,7 +258,7 @@ def _decomposed(program: Any) -> Any:
     try:
         # It imports PyTorch.
         decompositions = importlib.import_module("loopwright.frontends.torch.decompositions")
-        return program.run_decompositions(decompositions.table())
+        return program.run_decompositions(decompositions.table(program))
     except Exception as error:
         if overlapping := buffers.overlapping(program):
             raise UnsupportedModel(

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
+from loopwright.frontends.torch.recurrent import without_layers
+
 _aten = torch.ops.aten
 
 _ERFC = (
@@ -21,11 +23,12 @@ _ERFC = (
 """The polynomial of `_erfc`, its lowest coefficient first."""
 
 
-def table() -> dict[Any, Callable[..., Any]]:
-    """Return the decompositions for ``ExportedProgram.run_decompositions``: PyTorch's own and those of this file."""
+def table(program: Any) -> dict[Any, Callable[..., Any]]:
+    """Return the decompositions for ``run_decompositions`` of an exported program: PyTorch's own, but for recurrent
+    layers, and those of this file."""
     decompositions = torch.export.default_decompositions()
     decompositions.update(_DECOMPOSITIONS)
-    return decompositions
+    return without_layers(decompositions, program)
 
 
 def _addmv(self: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

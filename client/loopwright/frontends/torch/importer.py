@@ -28,10 +28,12 @@ from loopwright.frontends.torch import (
     ordering,
     promotion,
     quantisation,
+    recurrent,
     resampling,
     scattering,
     selection,
 )
+from loopwright.frontends.torch.cells import merge_cells
 from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
 from loopwright.frontends.torch.source import source
 
@@ -41,6 +43,7 @@ CONVERTERS: dict[str, Converter] = {
     **norms.CONVERTERS,
     **promotion.CONVERTERS,
     **quantisation.CONVERTERS,
+    **recurrent.CONVERTERS,
     **division.CONVERTERS,
     **elementary.CONVERTERS,
     **accumulation.CONVERTERS,
@@ -62,6 +65,7 @@ def import_program(program: Any) -> tvm.IRModule:
         Exception: an operator has no translation, or the translation has another dtype or shape than PyTorch's
             result; the message names the operator.
     """
+    merge_cells(program.graph)
     importer = _Importer(_stored(program))
     importer._check_unsupported_func_type(program.graph.nodes)
     module = importer.from_exported_program(program, False, True, False, None)

@@ -12,11 +12,15 @@ import tvm_ffi
 from tvm import tirx
 
 from loopwright.codegen.extremes import is_larger
+from loopwright.codegen.graph.recurrence import PARTS, STEP
 from loopwright.codegen.weights.layout_free import weight_of
 from loopwright.codegen.weights.shared_weights import shares_weight
 
 _SPATIAL, _REDUCE = 0, 2
 """`IterVar.DataPar`, `IterVar.CommReduce`."""
+
+STEPS_RULE = "recurrent"
+"""The name of the rule for programs whose blocks run in steps."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +97,24 @@ class AnalysedProgram:
     """The parameter that is a weight (`loopwright.codegen.weights.layout_free`); None if there is none."""
     shares_weight: bool = False
     """Whether the weight has the layout of all programs (`loopwright.codegen.weights.shared_weights`)."""
+    has_steps: bool = False
+    """Whether it is a recurrent layer, whose blocks run in steps."""
 
     @staticmethod
     def of(mod: tvm.IRModule) -> AnalysedProgram | None:
         """Return the analysis of a module's ``main``; None if it is of no form that rules take.
 
         That form is a sequence of perfect loop nests: a block in each, one store in each block, static extents, no
-        block within another, and no name twice.
+        block within another, and no name twice. Of a recurrent layer (`loopwright.codegen.graph.recurrence`), the
+        blocks are those within the blocks of parts and of steps.
         """
         func = mod["main"]
         blocks: list[Any] = []
         tvm_ffi.structural_walk(func.body, (tvm.s_tir.SBlock, blocks.append), order="pre")
         if not blocks or any(block.iter_vars for block in blocks[:1]):
             return None
-        computing = [Block(str(block.name_hint), block) for block in blocks[1:]]
+        named = [Block(str(block.name_hint), block) for block in blocks[1:]]
+        computing = [block for block in named if block.name not in (PARTS, STEP)]
         if not computing or len({block.name for block in computing}) != len(computing):
             return None
         for block in computing:
@@ -122,7 +130,13 @@ class AnalysedProgram:
         outputs = tuple(b.name for b in computing if any(b.store.buffer.same_as(param) for param in func.params))
         position = weight_of(func)
         weight = None if position is None else func.params[position]
-        return AnalysedProgram(tuple(computing), outputs, weight, weight is not None and shares_weight(func))
+        return AnalysedProgram(
+            tuple(computing), outputs, weight, weight is not None and shares_weight(func), len(computing) < len(named)
+        )
+
+    def admits(self, rule: str) -> bool:
+        """Return whether a rule of this name may schedule the program: only one knows of steps."""
+        return (rule == STEPS_RULE) == self.has_steps
 
     def block(self, name: str) -> Block:
         return next(block for block in self.blocks if block.name == name)

@@ -36,7 +36,7 @@ class Sketches:
         if program is None:
             return
         for rule in (*rules, *without_seeds):
-            knobs = rule.knobs(program, machine)
+            knobs = rule.knobs(program, machine) if program.admits(rule.name) else ()
             if knobs:
                 self._sketches[rule.name] = _Sketch(rule, program, knobs, _open_trace(mod, rule, knobs))
 
