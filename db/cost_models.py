@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.engine.connections import Sessions
-from db.models import CostModel, Trial, TrialCount
+from db.models import CostModel, Trial, TrialCount, TrialTally
 from db.upsert import insert
 from db.views import FeatureSample
 from loopwright.codegen.kinds import TrialState
@@ -41,11 +41,14 @@ class CostModels:
 
     def available(self, device_class_id: str, tvm_version: str) -> int:
         """Return the number of all samples of the device class, including pruned ones."""
-        samples = select(func.coalesce(func.sum(TrialCount.samples), 0)).where(
-            TrialCount.device_class_id == device_class_id, TrialCount.tvm_version == tvm_version
+        counted, tallied = (
+            select(func.coalesce(func.sum(table.samples), 0)).where(
+                table.device_class_id == device_class_id, table.tvm_version == tvm_version
+            )
+            for table in (TrialCount, TrialTally)
         )
         with self._sessions.read() as session:
-            return int(session.scalars(samples).one())
+            return sum(int(session.scalars(samples).one()) for samples in (counted, tallied))
 
     def due(self, device_class_id: str, tvm_version: str) -> bool:
         """Return whether a base model should be trained now."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.models import Best, Job, LeaseLossCount, Task, Trial, TrialCount, Workload
+from db.conditions import trials_begun
+from db.job_counts import sums_by_state
+from db.models import Best, Job, LeaseLossCount, Task, Trial, TrialCount, TrialTally, Workload
 from db.states import LeaseLoss
-from db.upsert import insert
-from loopwright.codegen.kinds import FINISHED, TrialState
+from db.tallies import tally
+from db.upsert import add
+from loopwright.codegen.kinds import TrialState
 from tuner.types import LOSSES, Failure, Measured, Outcome, device_seconds
 
 
@@ -48,13 +52,15 @@ class Totals:
 
 def count(session: Session) -> Counts:
     """Count everything, independent of the caller's visibility."""
-    jobs = session.execute(select(Job.state, func.count()).group_by(Job.state))
-    outcomes = session.execute(select(TrialCount.outcome, func.sum(TrialCount.trials)).group_by(TrialCount.outcome))
+    outcomes: Counter[str] = Counter()
+    for table in (TrialCount, TrialTally):
+        for outcome, trials in session.execute(select(table.outcome, func.sum(table.trials)).group_by(table.outcome)):
+            outcomes[outcome] += int(trials)
     proposed = select(func.count()).select_from(Trial).where(Trial.state == TrialState.PROPOSED)
     lost = session.execute(select(LeaseLossCount.cause, LeaseLossCount.losses))
     return Counts(
-        jobs=dict(jobs.all()),
-        trials={outcome: int(trials) for outcome, trials in outcomes},
+        jobs={state: jobs for state, (jobs, *_) in sums_by_state(session).items() if jobs},
+        trials=dict(outcomes),
         proposed=session.scalar(proposed) or 0,
         lease_losses=dict(lost.all()),
     )
@@ -62,38 +68,28 @@ def count(session: Session) -> Counts:
 
 def totals(session: Session, since: datetime) -> Totals:
     """Everything that there is; ``trials_since`` counts those that were proposed after `since` and have ended."""
-    of_jobs = select(
-        Job.state,
-        func.count(),
-        func.sum(Job.trials),
-        func.sum(Job.saved_secs),
-        func.sum(Job.search_saved_secs),
-    ).group_by(Job.state)
-    rows = session.execute(of_jobs).all()
+    by_state = sums_by_state(session)
     # Those of a job that has not ended are counted in its tasks.
-    unfinished = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(Job.state.not_in(FINISHED))
     ended = Trial.number > 0, Trial.state != TrialState.PROPOSED
     recent = select(func.count()).where(Trial.created_at > since, *ended)
     return Totals(
-        jobs={state: jobs for state, jobs, *_ in rows},
+        jobs={state: jobs for state, (jobs, *_) in by_state.items() if jobs},
         workloads=session.scalar(select(func.count()).select_from(Workload)) or 0,
         bests=session.scalar(select(func.count()).select_from(Best)) or 0,
-        trials=sum(trials for _, _, trials, *_ in rows) + (session.scalar(unfinished) or 0),
+        trials=sum(trials for _, trials, *_ in by_state.values()) + int(session.scalars(trials_begun()).one()),
         trials_since=session.scalar(recent) or 0,
-        saved_secs=sum(saved for *_, saved, _ in rows),
-        search_saved_secs=sum(search_saved for *_, search_saved in rows),
+        saved_secs=sum(saved for *_, saved, _ in by_state.values()),
+        search_saved_secs=sum(search_saved for *_, search_saved in by_state.values()),
     )
 
 
 def count_lease_loss(session: Session, cause: LeaseLoss) -> None:
     """Count a lease that was lost. Last in a transaction: all jobs share these rows."""
-    statement = insert(session, LeaseLossCount).values(cause=cause, losses=1)
-    more = {"losses": LeaseLossCount.losses + 1}
-    session.execute(statement.on_conflict_do_update(index_elements=["cause"], set_=more))
+    add(session, LeaseLossCount, {"cause": cause}, {"losses": 1})
 
 
-def count_trial(session: Session, task: Task, trial: Trial, outcome: Outcome) -> None:
-    """Count a trial that ends to its task, and to all."""
+def count_trial(session: Session, job: Job, task: Task, trial: Trial, outcome: Outcome, now: datetime) -> None:
+    """Count a trial that ends: to its task, to its user's use, and to all."""
     name, learns = TrialState.MEASURED.value, trial.features is not None
     match outcome:
         case Measured():
@@ -106,8 +102,4 @@ def count_trial(session: Session, task: Task, trial: Trial, outcome: Outcome) ->
                 task.failures = task.failures | {name: task.failures.get(name, 0) + 1}
     task.trials += trial.number > 0
     task.device_secs += device_seconds(outcome.spans)
-    key = {"device_class_id": trial.device_class_id, "tvm_version": trial.tvm_version, "outcome": name}
-    more = {"trials": 1, "samples": int(learns)}
-    statement = insert(session, TrialCount).values(**key, **more)
-    sums = {column: getattr(TrialCount, column) + number for column, number in more.items()}
-    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=sums))
+    tally(session, job, trial, name, learns=learns, seconds=device_seconds(outcome.spans), now=now)

@@ -23,6 +23,7 @@ from db.engine.columns import Clock
 from db.engine.connections import CONNECTIONS, Sessions, create_engine
 from db.errors import DiskFull
 from db.events import Events
+from db.job_counts import JobCounts
 from db.jobs.gates import Gates
 from db.jobs.job_news import JobNews
 from db.jobs.jobs import Jobs
@@ -38,6 +39,7 @@ from db.results.rechecks import Rechecks
 from db.results.records import Records
 from db.results.signing_keys import SigningKeys
 from db.retention import Retention
+from db.tallies import Tallies
 from db.trials import Trials
 from db.upkeep.gauges import Gauges
 from db.workers import Workers
@@ -70,8 +72,10 @@ class Database:
         self.jobs = Jobs(self._sessions)
         self.comparisons = Comparisons(self._sessions)
         self.gates = Gates(self._sessions)
+        self.job_counts = JobCounts(self._sessions)
         self.tasks = Tasks(self._sessions)
         self.trials = Trials(self._sessions)
+        self.tallies = Tallies(self._sessions)
         self.rechecks = Rechecks(self._sessions)
         self.records = Records(self._sessions)
         self.imports = Imports(self._sessions)

@@ -54,7 +54,17 @@ OWNER = "owner"
 
 
 NO_LABELS = "{}"
-_ASKED = text(f"state = 'queued' AND labels_json <> '{NO_LABELS}'")
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """Return the options of an index of the rows that a condition is true of."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+# Statements spell these conditions out (`db.conditions`): with parameters, no such index would be used.
+_ASKED = _where(f"state = 'queued' AND labels_json <> '{NO_LABELS}'")
+_UNFINISHED = "state IN ('queued', 'running')"
+_FINISHED = _where("finished_at IS NOT NULL")
 
 
 def _state_of(states: type[StrEnum]) -> CheckConstraint:
@@ -122,7 +132,10 @@ class Token(Base):
 
 
 class Usage(Base):
-    """A user's use on a day (UTC): jobs and bytes submitted, trials finished, seconds in measuring slots."""
+    """A user's use on a day (UTC): jobs and bytes submitted, trials finished, seconds in measuring slots.
+
+    Trials that have just ended are in `TrialTally`.
+    """
 
     __tablename__ = "usage"
 
@@ -154,6 +167,45 @@ class AuditEntry(Base):
     __table_args__ = ({"sqlite_autoincrement": True},)
 
 
+class TrialTally(Base):
+    """What the trials of a task came to on a day (UTC), where it is not added to `Usage` and `TrialCount` yet.
+
+    Who has the lock of the task's job writes it, so that trials of two jobs never wait for each other. `db.tallies`
+    adds it to the rows that all jobs share.
+    """
+
+    __tablename__ = "trial_tallies"
+
+    task_id: Mapped[str] = mapped_column(ForeignKey("tasks.id"), primary_key=True)
+    day: Mapped[str] = mapped_column(primary_key=True)
+    outcome: Mapped[str] = mapped_column(primary_key=True)
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"))
+    device_class_id: Mapped[str] = mapped_column(ForeignKey("device_classes.id"))
+    tvm_version: Mapped[str]
+    trials: Mapped[int]
+    samples: Mapped[int]
+    device_seconds: Mapped[float]
+
+    __table_args__ = (Index(None, "user_name", "day"),)
+
+
+class JobCount(Base):
+    """How many jobs of a user are in a state, and sums over them; renewed with each change of a job's state."""
+
+    __tablename__ = "job_counts"
+
+    user_name: Mapped[str] = mapped_column(ForeignKey("users.name"), primary_key=True)
+    private: Mapped[bool] = mapped_column(primary_key=True)
+    state: Mapped[JobState] = mapped_column(primary_key=True)
+    jobs: Mapped[int] = mapped_column(BigInteger)
+    promised_trials: Mapped[int] = mapped_column(BigInteger)
+    """The budgets of jobs that have not ended."""
+    trials: Mapped[int] = mapped_column(BigInteger)
+    """Those of jobs that have ended. This and what follows stays when old jobs are deleted."""
+    saved_secs: Mapped[float]
+    search_saved_secs: Mapped[float]
+
+
 class Workload(Base):
     """One schedulable function. ``module_json`` is bound to ``tvm_version``; both are renewed together."""
 
@@ -180,7 +232,12 @@ class Workload(Base):
     log_size: Mapped[float | None]
     """The sum of the logarithms of all extents in `args`. None: an earlier release has written the row."""
 
-    __table_args__ = (Index(None, "created_at", "hash"), Index(None, "family", "log_size"))
+    __table_args__ = (
+        Index(None, "created_at", "hash"),
+        Index(None, "family", "log_size"),
+        # Looked into for each row that a user reads.
+        Index("ix_workloads_private", "hash", **_where("shared IS FALSE")),
+    )
 
 
 class WorkloadHolder(Base):
@@ -315,6 +372,10 @@ class Job(Base):
     """Once it has succeeded: searching that it was spared by answers from the database and other jobs' searches."""
     trials: Mapped[int] = mapped_column(server_default="0")
     """Once it has ended: how many its tasks have."""
+    is_answered: Mapped[bool | None]
+    """Whether the database had certificates for its open tasks when a controller last looked (`Jobs.note_answers`)."""
+    swept_at: Mapped[datetime | None]
+    """When it was last looked through for what is old and needed by nothing (`db.retention`)."""
 
     __table_args__ = (
         _state_of(JobState),
@@ -324,14 +385,28 @@ class Job(Base):
             "group_id",
             "group_position",
             unique=True,
-            sqlite_where=text("group_id IS NOT NULL"),
-            postgresql_where=text("group_id IS NOT NULL"),
+            **_where("group_id IS NOT NULL"),
         ),
-        # Read at each claim.
-        Index("ix_jobs_asked_labels", "labels_json", sqlite_where=_ASKED, postgresql_where=_ASKED),
-        # What `db.counts` sums, so that it reads no row with its module.
-        Index("ix_jobs_totals", "state", "private", "user_name", "trials", "saved_secs", "search_saved_secs"),
-        Index(None, "state", "priority", "queued_at"),
+        # No index begins with the state, or SQLite would take it in place of those of a state.
+        # Read at each claim: the queue, one lane after another (`db.jobs.queue`).
+        Index("ix_jobs_asked_labels", "labels_json", **_ASKED),
+        Index(
+            "ix_jobs_queue",
+            *("device_class_id", "labels_json", "priority", "user_name", "queued_at", "id"),
+            **_where("state = 'queued'"),
+        ),
+        Index("ix_jobs_answered", "queued_at", "id", **_where("state = 'queued' AND is_answered IS TRUE")),
+        Index("ix_jobs_running", "user_name", **_where("state = 'running'")),
+        # Whose trials are counted in their tasks.
+        Index("ix_jobs_begun", "user_name", "id", **_where("started_at IS NOT NULL AND finished_at IS NULL")),
+        # Lists of jobs in some states.
+        Index("ix_jobs_unfinished", "created_at", "id", "state", **_where(_UNFINISHED)),
+        Index("ix_jobs_finished", "state", "created_at", "id", **_FINISHED),
+        # Looked into for each row that a user reads.
+        Index("ix_jobs_private", "id", "user_name", **_where("private IS TRUE")),
+        # What `db.job_counts` counts anew, so that it reads no row with its module.
+        Index(None, "private", "user_name", "state"),
+        Index("ix_jobs_old", "swept_at", "finished_at", "id", **_FINISHED),
         Index(None, "created_at", "id"),
         Index(None, "user_name", "created_at", "id"),
     )
@@ -375,8 +450,7 @@ class Task(Base):
             "uq_tasks_running_key",
             "key",
             unique=True,
-            sqlite_where=text("state = 'running'"),
-            postgresql_where=text("state = 'running'"),
+            **_where("state = 'running'"),
         ),
     )
 
@@ -469,8 +543,7 @@ class Trial(Base):
             "device_class_id",
             "candidate_hash",
             unique=True,
-            sqlite_where=text("task_id IS NULL"),
-            postgresql_where=text("task_id IS NULL"),
+            **_where("task_id IS NULL"),
         ),
         Index(None, "workload_hash", "device_class_id", "median"),
         # Ids, by which ties are listed, would double the indexes that follow.
@@ -479,28 +552,24 @@ class Trial(Base):
         Index(
             "ix_trials_fastest",
             "median",
-            sqlite_where=text("median IS NOT NULL"),
-            postgresql_where=text("median IS NOT NULL"),
+            **_where("median IS NOT NULL"),
         ),
         Index(
             "ix_trials_fastest_of_class",
             "device_class_id",
             "median",
-            sqlite_where=text("median IS NOT NULL"),
-            postgresql_where=text("median IS NOT NULL"),
+            **_where("median IS NOT NULL"),
         ),
         Index(
             "ix_trials_proposed",
             "task_id",
-            sqlite_where=text("state = 'proposed'"),
-            postgresql_where=text("state = 'proposed'"),
+            **_where("state = 'proposed'"),
         ),
         Index(
             "ix_trials_lost",
             "worker",
             "finished_at",
-            sqlite_where=text("failure_kind = 'DEVICE_LOST'"),
-            postgresql_where=text("failure_kind = 'DEVICE_LOST'"),
+            **_where("failure_kind = 'DEVICE_LOST'"),
         ),
     )
 
@@ -515,7 +584,7 @@ class LeaseLossCount(Base):
 
 
 class TrialCount(Base):
-    """How many trials have ended in all on a device class with a version of TVM; renewed as each ends.
+    """How many trials have ended in all on a device class with a version of TVM, besides those in `TrialTally`.
 
     They stay counted when they are pruned.
     """

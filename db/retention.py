@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import delete, exists, or_, select
+from sqlalchemy import delete, exists, or_, select, union
 from sqlalchemy.orm import Session
 
 from db.cost_models import newest_samples
 from db.engine.connections import Sessions
-from db.models import Certificate, Event, Job, Task, Trial, TrialCount
+from db.models import Certificate, Event, Job, Task, Trial, TrialCount, TrialTally
 from db.states import EventType
 from loopwright.codegen.kinds import FINISHED, FailureKind
 
@@ -38,10 +38,10 @@ class Retention:
     def samples(self) -> set[str]:
         """Return the trials that the base models would be trained on now."""
         with self._sessions.read() as session:
-            classes = session.execute(select(TrialCount.device_class_id, TrialCount.tvm_version).distinct()).all()
+            counted, tallied = (select(each.device_class_id, each.tvm_version) for each in (TrialCount, TrialTally))
             return {
                 id
-                for device_class_id, tvm_version in classes
+                for device_class_id, tvm_version in session.execute(union(counted, tallied)).all()
                 for id, _ in newest_samples(session, device_class_id, tvm_version)
             }
 

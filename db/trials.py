@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, exists, func, select, update
 from sqlalchemy.orm import Session, load_only
 
-from db.access.usage import add_device_time, add_to_usage
+from db.access.usage import add_device_time
 from db.counts import count_trial
 from db.engine.columns import new_id
 from db.engine.connections import Sessions
@@ -188,9 +188,7 @@ class Trials:
                     row.failure_kind = outcome.kind
                     row.failure_message = outcome.message
             trial_event(session, job.id, row, now)
-            # Last, because the trials of all jobs share these rows.
-            add_to_usage(session, job.user_name, outcome, now)
-            count_trial(session, task, row, outcome)
+            count_trial(session, job, task, row, outcome, now)
             return True
 
     def note_kill(self, trial_id: str, lease_token: str, attempt: Span) -> Trial | None:

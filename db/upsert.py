@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy.dialects import postgresql, sqlite
@@ -25,3 +26,16 @@ def insert_new(session: Session, table: type[Base], rows: list[dict[str, Any]]) 
         counted = session.connection().execute(statement, execution_options={"preserve_rowcount": True})
         inserted += counted.rowcount
     return inserted
+
+
+def add(
+    session: Session,
+    table: type[Base],
+    key: Mapping[str, Any],
+    sums: Mapping[str, float],
+    others: Mapping[str, Any] | None = None,
+) -> None:
+    """Add to sums in the row with this key; if there is none, insert one with these sums and with ``others``."""
+    statement = insert(session, table).values(**key, **sums, **(others or {}))
+    more = {name: getattr(table, name) + number for name, number in sums.items()}
+    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=more))

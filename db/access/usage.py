@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, union
 from sqlalchemy.orm import Session
 
 from db.access.views import DayView, Quota, UseView
+from db.conditions import trials_begun
 from db.engine.connections import Sessions
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
-from db.models import Job, Task, Usage, User
-from db.upsert import insert
+from db.models import Job, JobCount, TrialTally, Usage, User
+from db.upsert import add
 from loopwright.codegen.kinds import JobState
-from tuner.types import Outcome, Span, device_seconds
+from tuner.types import Span, device_seconds
 
 _ACTIVE = (JobState.QUEUED, JobState.RUNNING)
 
@@ -30,21 +31,21 @@ class Uses:
 
     def of(self, user_name: str, days: int = 30) -> UseView:
         """Return what a user uses now, and used in the last ``days`` days of use."""
-        wanted = select(Usage).where(Usage.user_name == user_name).order_by(Usage.day.desc()).limit(days)
-        today = day_of(self._sessions.now())
+        kept, tallied = (select(each.day).where(each.user_name == user_name) for each in (Usage, TrialTally))
+        known = union(kept, tallied).subquery()
         with self._sessions.read() as session:
-            rows = [_view(row) for row in session.scalars(wanted)]
+            newest = session.scalars(select(known.c.day).order_by(known.c.day.desc()).limit(days)).all()
+            today = _used(session, user_name, day_of(self._sessions.now()))
+            of_days = tuple(_used(session, user_name, day) for day in newest)
             active_jobs, pending_trials = _active(session, user_name)
-        is_today = bool(rows) and rows[0].day == today
-        return UseView(active_jobs, pending_trials, rows[0] if is_today else DayView(today, 0, 0, 0.0, 0), tuple(rows))
+        return UseView(active_jobs, pending_trials, today, of_days)
 
     def admit_import(self, user_name: str, size: int) -> None:
         """Count the bytes of an import to a user's use. Raise `QuotaExceeded` if that is over the user's limit."""
         with self._sessions.write() as session:
             now = self._sessions.now()
             user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
-            used = session.get(Usage, (user.name, day_of(now)))
-            _check_bytes(user, used, size, now)
+            _check_bytes(user, _used(session, user.name, day_of(now)), size, now)
             _add(session, user.name, now, bytes=size)
 
 
@@ -59,23 +60,17 @@ def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
     """
     [user_name] = {new.user_name for new in jobs}
     user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
-    used = session.get(Usage, (user.name, day_of(now)))
+    used = _used(session, user.name, day_of(now))
     active_jobs, pending_trials = _active(session, user.name)
-    trials = pending_trials + (used.trials if used else 0)
+    trials = pending_trials + used.trials
     tomorrow = _until_tomorrow(now)
     _check(user.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
     _check(user.daily_trials, trials, sum(new.budget.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
     # A job's time on devices is not known before: it may begin while any is left.
-    seconds = int(used.device_seconds if used else 0)
-    _check(user.daily_device_seconds, seconds, 1, "device seconds a day (UTC)", tomorrow)
+    _check(user.daily_device_seconds, int(used.device_seconds), 1, "device seconds a day (UTC)", tomorrow)
     size = sum(new.bytes for new in jobs)
     _check_bytes(user, used, size, now)
     _add(session, user.name, now, jobs=len(jobs), bytes=size)
-
-
-def add_to_usage(session: Session, user_name: str, outcome: Outcome, now: datetime) -> None:
-    """Add a finished trial to its user's use."""
-    _add(session, user_name, now, trials=1, device_seconds=device_seconds(outcome.spans))
 
 
 def add_device_time(session: Session, user_name: str, attempt: Span, now: datetime) -> None:
@@ -89,9 +84,9 @@ def _until_tomorrow(now: datetime) -> int:
     return int((midnight - now).total_seconds()) + 1
 
 
-def _check_bytes(user: User, used: Usage | None, size: int, now: datetime) -> None:
+def _check_bytes(user: User, used: DayView, size: int, now: datetime) -> None:
     what = "bytes of modules and imports a day (UTC)"
-    _check(user.daily_bytes, used.bytes if used else 0, size, what, _until_tomorrow(now))
+    _check(user.daily_bytes, used.bytes, size, what, _until_tomorrow(now))
 
 
 def _check(limit: float | None, used: int, requested: int, what: str, retry_after_s: int | None) -> None:
@@ -102,22 +97,33 @@ def _check(limit: float | None, used: int, requested: int, what: str, retry_afte
 
 def _active(session: Session, user_name: str) -> tuple[int, int]:
     """Return the active jobs of a user, and the trials that these may still make."""
-    mine = Job.user_name == user_name, Job.state.in_(_ACTIVE)
-    jobs, allowed = session.execute(
-        select(func.count(), func.coalesce(func.sum(Job.budget["max_trials"].as_integer()), 0)).where(*mine)
+    mine = JobCount.user_name == user_name, JobCount.state.in_(_ACTIVE)
+    jobs, promised = session.execute(
+        select(func.coalesce(func.sum(JobCount.jobs), 0), func.coalesce(func.sum(JobCount.promised_trials), 0)).where(
+            *mine
+        )
     ).one()
     if not jobs:
         return 0, 0
-    made = select(func.sum(Task.trials)).join(Job, Task.job_id == Job.id).where(*mine)
-    return jobs, max(0, allowed - (session.scalar(made) or 0))
+    made = session.scalars(trials_begun(Job.user_name == user_name)).one()
+    return int(jobs), max(0, int(promised) - int(made))
+
+
+def _used(session: Session, user_name: str, day: str) -> DayView:
+    """Return the use of a user on a day, in one statement: trials move from tallies to the table of use."""
+    own, tallied = ((table.user_name == user_name, table.day == day) for table in (Usage, TrialTally))
+    kept = [
+        select(func.coalesce(func.sum(column), 0)).where(*own).scalar_subquery()
+        for column in (Usage.jobs, Usage.trials, Usage.device_seconds, Usage.bytes)
+    ]
+    more = [
+        select(func.coalesce(func.sum(column), 0)).where(*tallied).scalar_subquery()
+        for column in (TrialTally.trials, TrialTally.device_seconds)
+    ]
+    jobs, trials, seconds, size, more_trials, more_seconds = session.execute(select(*kept, *more)).one()
+    return DayView(day, int(jobs), int(trials + more_trials), seconds + more_seconds, int(size))
 
 
 def _add(session: Session, user_name: str, now: datetime, **more: float) -> None:
-    added = {"jobs": 0, "trials": 0, "device_seconds": 0.0, "bytes": 0} | more
-    statement = insert(session, Usage).values(user_name=user_name, day=day_of(now), **added)
-    columns = {name: getattr(Usage, name) + value for name, value in more.items()}
-    session.execute(statement.on_conflict_do_update(index_elements=["user_name", "day"], set_=columns))
-
-
-def _view(row: Usage) -> DayView:
-    return DayView(row.day, row.jobs, row.trials, row.device_seconds, row.bytes)
+    sums = {"jobs": 0, "trials": 0, "device_seconds": 0.0, "bytes": 0} | more
+    add(session, Usage, {"user_name": user_name, "day": day_of(now)}, sums)

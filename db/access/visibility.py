@@ -18,7 +18,21 @@ from sqlalchemy import ColumnElement, exists, or_
 from sqlalchemy.orm import InstrumentedAttribute, ORMExecuteState, with_loader_criteria
 from sqlalchemy.orm.util import LoaderCriteriaOption
 
-from db.models import Best, Certificate, Comparison, Event, Gate, Job, Recheck, Task, Trial, Workload, WorkloadHolder
+from db.conditions import FALSE, TRUE
+from db.models import (
+    Best,
+    Certificate,
+    Comparison,
+    Event,
+    Gate,
+    Job,
+    JobCount,
+    Recheck,
+    Task,
+    Trial,
+    Workload,
+    WorkloadHolder,
+)
 
 # Aliases, so that they are not taken for the tables of the query that the conditions are added to.
 _JOBS = Job.__table__.alias("visible_jobs")
@@ -42,27 +56,30 @@ def limit_to(viewer: Viewer, state: ORMExecuteState) -> None:
 @functools.lru_cache(maxsize=1024)
 def _criteria(viewer: Viewer) -> tuple[LoaderCriteriaOption, ...]:
     """Return the conditions of ``viewer``: made anew for each statement, they would cost more than it does."""
-    jobs = or_(Job.private.is_(False), Job.user_name == viewer.user_name)
-    workloads = or_(Workload.shared, _holds(viewer, Workload.hash))
+    jobs, counts = (or_(table.private.is_(FALSE), table.user_name == viewer.user_name) for table in (Job, JobCount))
     of_job = [
         with_loader_criteria(table, _job_seen(viewer, table.job_id))
         for table in (Task, Event, Comparison, Gate, Recheck)
     ]
     of_workload = [
-        with_loader_criteria(table, _workload_seen(viewer, table.workload_hash)) for table in (Trial, Certificate, Best)
+        with_loader_criteria(table, _workload_seen(viewer, workload_hash))
+        for table, workload_hash in (
+            (Workload, Workload.hash),
+            *((table, table.workload_hash) for table in (Trial, Certificate, Best)),
+        )
     ]
-    return (with_loader_criteria(Job, jobs), with_loader_criteria(Workload, workloads), *of_job, *of_workload)
+    of_themselves = [with_loader_criteria(table, seen) for table, seen in ((Job, jobs), (JobCount, counts))]
+    return (*of_themselves, *of_job, *of_workload)
+
+
+# What is hidden is in small indexes, which are looked into for each row: most is shared. A condition that something is
+# seen would read the row of each job or workload, whose columns come after its module.
 
 
 def _job_seen(viewer: Viewer, job_id: InstrumentedAttribute[str]) -> ColumnElement[bool]:
-    seen = or_(_JOBS.c.private.is_(False), _JOBS.c.user_name == viewer.user_name)
-    return exists().where(_JOBS.c.id == job_id, seen)
+    return ~exists().where(_JOBS.c.id == job_id, _JOBS.c.private.is_(TRUE), _JOBS.c.user_name != viewer.user_name)
 
 
 def _workload_seen(viewer: Viewer, workload_hash: InstrumentedAttribute[str]) -> ColumnElement[bool]:
-    seen = or_(_WORKLOADS.c.shared, _holds(viewer, _WORKLOADS.c.hash))
-    return exists().where(_WORKLOADS.c.hash == workload_hash, seen)
-
-
-def _holds(viewer: Viewer, workload_hash: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[bool]:
-    return exists().where(_HOLDERS.c.workload_hash == workload_hash, _HOLDERS.c.user_name == viewer.user_name)
+    holds = exists().where(_HOLDERS.c.workload_hash == _WORKLOADS.c.hash, _HOLDERS.c.user_name == viewer.user_name)
+    return ~exists().where(_WORKLOADS.c.hash == workload_hash, _WORKLOADS.c.shared.is_(FALSE), ~holds)

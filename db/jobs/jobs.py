@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
 from db.access.usage import admit
 from db.access.webhooks import notify
+from db.conditions import ANSWERED, RUNNING, TRUE, UNFINISHED
 from db.counts import count_lease_loss
 from db.devices import put_device_class
 from db.engine.columns import new_id, new_token
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
-from db.errors import IdempotencyConflict, NotFound
+from db.errors import IdempotencyConflict, NotFound, Unavailable
 from db.events import job_event, task_event
 from db.inputs import LabelledMachine, NewJob
-from db.jobs.claimable import answered_jobs, asked_labels, expired_jobs, queued_jobs
+from db.job_counts import count_job
+from db.jobs.claimable import database_answers, expired_jobs
 from db.jobs.job_news import tell_queued
+from db.jobs.queue import lanes, running_jobs_by_user
 from db.jobs.rows import insert_job, job_view
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
@@ -34,6 +38,8 @@ from tuner.types import TaskSpec
 _NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
 _OF_GROUP = Keyset("jobs of a group", Job.group_position)
 _ANSWERED = frozenset({JobState.SUCCEEDED, JobState.PARTLY})
+_AT_ONCE = 500
+"""Jobs of one transaction. Not tuned."""
 
 
 class Jobs:
@@ -65,26 +71,36 @@ class Jobs:
         if earlier := self.earlier(*known):
             return earlier
         try:
-            with self._sessions.write() as session:
-                now = self._sessions.now()
-                admit(session, [new for new, _ in jobs], now)
-                # Sorted, so that two transactions take the locks in the same order.
-                for device_class in sorted((new.device_class for new, _ in jobs), key=lambda each: each.id):
-                    put_device_class(session, device_class)
-                holder = first.user_name if first.private else None
-                workloads = [spec.workload for _, tasks in jobs for spec in tasks]
-                put_workloads(session, workloads, tvm_version, now, private_to=holder)
-                views = [
-                    job_view(insert_job(session, new, tasks, now, group_id=group_id, group_position=position))
-                    for position, (new, tasks) in enumerate(jobs)
-                ]
-                tell_queued(session)
-                return views
+            views = self._insert(jobs, tvm_version, group_id)
         except IntegrityError:
             # Two equal requests at once: the other one was first.
             if earlier := self.earlier(*known):
                 return earlier
             raise
+        # They are stored, whatever comes now: without this they wait for their turn.
+        with contextlib.suppress(Unavailable):
+            self._note_answers(Job.id.in_([view.id for view in views]))
+        return views
+
+    def _insert(
+        self, jobs: Sequence[tuple[NewJob, Sequence[TaskSpec]]], tvm_version: str, group_id: str | None
+    ) -> list[JobView]:
+        first, _ = jobs[0]
+        with self._sessions.write() as session:
+            now = self._sessions.now()
+            admit(session, [new for new, _ in jobs], now)
+            # Sorted, so that two transactions take the locks in the same order.
+            for device_class in sorted((new.device_class for new, _ in jobs), key=lambda each: each.id):
+                put_device_class(session, device_class)
+            holder = first.user_name if first.private else None
+            workloads = [spec.workload for _, tasks in jobs for spec in tasks]
+            put_workloads(session, workloads, tvm_version, now, private_to=holder)
+            views = [
+                job_view(insert_job(session, new, tasks, now, group_id=group_id, group_position=position))
+                for position, (new, tasks) in enumerate(jobs)
+            ]
+            tell_queued(session)
+            return views
 
     def earlier(self, user_name: str, idempotency_key: str | None, request_digest: str | None) -> list[JobView]:
         """Return the job that the user created under this key, or the jobs of the group; none if there are none.
@@ -146,7 +162,14 @@ class Jobs:
         With `search`, those whose name contains it in any case, or whose id begins with it; with `since`, those that
         were submitted then or later. Those of one group come in the order of its targets. Raise `InvalidPage`.
         """
-        wanted = select(Job).where(Job.state.in_(states)) if states else select(Job)
+        wanted = select(Job)
+        if states:
+            # The second condition leads to an index.
+            wanted = wanted.where(Job.state.in_(states))
+            if FINISHED.issuperset(states):
+                wanted = wanted.where(Job.finished_at.is_not(None))
+            elif FINISHED.isdisjoint(states):
+                wanted = wanted.where(UNFINISHED)
         if user_name is not None:
             wanted = wanted.where(Job.user_name == user_name)
         if group_id is not None:
@@ -164,7 +187,7 @@ class Jobs:
 
     def leases(self) -> list[LeaseView]:
         """Return the leases of the running jobs, the oldest first."""
-        wanted = select(Job).where(Job.state == JobState.RUNNING, Job.lease_owner.is_not(None)).order_by(Job.started_at)
+        wanted = select(Job).where(RUNNING, Job.lease_owner.is_not(None)).order_by(Job.started_at)
         with self._sessions.read() as session:
             return [
                 LeaseView(row.id, row.name, row.device_class_id, row.lease_owner, row.lease_expires_at, row.attempts)  # type: ignore[arg-type]
@@ -189,23 +212,17 @@ class Jobs:
         """
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
-            wanted = answered_jobs() if answered else queued_jobs(machines, asked_labels(session))
-            found, expired = (
-                session.scalar(select(which.exists())) for which in (wanted, expired_jobs(self._sessions.now()))
-            )
+            expired = session.scalar(select(expired_jobs(self._sessions.now()).exists()))
+            found = session.scalar(select(exists().where(ANSWERED))) if answered else any(lanes(session, machines))
         if expired:
             self._requeue_expired()
         elif not found:
             return None
         with self._sessions.write() as session:
-            running = select(Job.user_name, func.count()).where(Job.state == JobState.RUNNING).group_by(Job.user_name)
-            active = {row[0]: row[1] for row in session.execute(running)}
-            users = case(active, value=Job.user_name, else_=0) if active else literal(0)
-            # The module is not read for those that are sorted.
-            first = wanted.with_only_columns(Job.id).order_by(Job.priority.desc(), users, Job.queued_at, Job.id)
-            job_id = session.scalar(first.limit(1).with_for_update(skip_locked=True, key_share=True))
+            job_id = _next_answered(session) if answered else _next(session, machines)
             if job_id is None:
                 return None
+            # The module was not read for those that were looked at.
             job = session.get_one(
                 Job, job_id, options=[undefer(Job.module_json), undefer(Job.space_json)], populate_existing=True
             )
@@ -216,6 +233,7 @@ class Jobs:
             job.lease_expires_at = now + timedelta(seconds=lease_seconds)
             job.started_at = job.started_at or now
             job.attempts += 1
+            count_job(session, job, JobState.QUEUED)
             job_event(session, job, now)
             return ClaimedJob(job_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
@@ -232,8 +250,31 @@ class Jobs:
         """Return the highest priority of the jobs for these machines that are queued for so long; None without one."""
         since = self._sessions.now() - timedelta(seconds=seconds)
         with self._sessions.read() as session:
-            wanted = queued_jobs(machines, asked_labels(session)).where(Job.queued_at <= since)
-            return session.scalar(wanted.with_only_columns(func.max(Job.priority)))
+            for of_priority in lanes(session, machines):
+                if any(lane.since <= since for lane in of_priority):
+                    return of_priority[0].priority
+        return None
+
+    def note_answers(self, task_key: str) -> None:
+        """Note which jobs the database answers, now that there is a certificate for the tasks with this key.
+
+        In a transaction of its own, after that of the certificate: of two certificates that answer a job together,
+        the later call sees both.
+        """
+        self._note_answers(Job.id.in_(select(Task.job_id).where(Task.key == task_key)))
+
+    def _note_answers(self, which: ColumnElement[bool]) -> None:
+        unknown = select(Job.id).where(which, UNFINISHED, Job.is_answered.is_not(TRUE), database_answers())
+        while True:
+            with self._sessions.read() as session:
+                job_ids = session.scalars(unknown.order_by(Job.id).limit(_AT_ONCE)).all()
+            if not job_ids:
+                return
+            with self._sessions.write() as session:
+                # In the order in which everyone locks them.
+                session.execute(select(Job.id).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update())
+                session.execute(update(Job).where(Job.id.in_(job_ids)).values(is_answered=True))
+                tell_queued(session)
 
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
         """Extend a lease to `lease_seconds` from now and add `add_elapsed` seconds of running. False: it is lost."""
@@ -268,7 +309,7 @@ class Jobs:
 
         Such a claim was stored, and its owner was cut off before it heard of it. The attempt does not count.
         """
-        held = select(Job).where(Job.state == JobState.RUNNING, Job.lease_owner == owner)
+        held = select(Job).where(RUNNING, Job.lease_owner == owner)
         forgotten = held.where(Job.lease_token.not_in(known)).order_by(Job.id)
         with self._sessions.write() as session:
             jobs = session.scalars(forgotten.with_for_update(key_share=True)).all()
@@ -278,12 +319,13 @@ class Jobs:
             return len(jobs)
 
     def _put_back(self, session: Session, job: Job) -> None:
-        now = self._sessions.now()
+        now, before = self._sessions.now(), job.state
         job.state = JobState.QUEUED
         job.lease_owner = job.lease_token = job.lease_expires_at = job.activity = None
         for task in _unfinished_tasks(session, job.id):
             task.state = TaskState.QUEUED
             task_event(session, task, now)
+        count_job(session, job, before)
         job_event(session, job, now)
         tell_queued(session)
 
@@ -353,7 +395,7 @@ class Jobs:
 
         Return the number of jobs that may be claimed anew.
         """
-        held: ColumnElement[bool] = Job.state == JobState.RUNNING
+        held: ColumnElement[bool] = RUNNING
         if owner is not None:
             held = and_(held, Job.lease_owner == owner)
         with self._sessions.write() as session:
@@ -361,7 +403,7 @@ class Jobs:
             return session.connection().execute(ended).rowcount
 
     def _end(self, session: Session, job: Job, state: FinalState, error: str | None) -> None:
-        now = self._sessions.now()
+        now, before = self._sessions.now(), job.state
         job.state = state
         job.error = error
         job.finished_at = now
@@ -375,9 +417,32 @@ class Jobs:
         session.execute(delete(Trial).where(Trial.task_id.in_(tasks), Trial.state == TrialState.PROPOSED))
         job.trials = session.scalar(select(func.sum(Task.trials)).where(Task.job_id == job.id)) or 0
         job.saved_secs, job.search_saved_secs = _saved(session, job) if state in _ANSWERED else (0.0, 0.0)
+        count_job(session, job, before)
         job_event(session, job, now)
         facts = {"job_id": job.id, "name": job.name, "state": state, "error": error, "owner": job.user_name}
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
+
+
+def _next(session: Session, machines: Collection[LabelledMachine] | None) -> str | None:
+    """Lock and return the job that is next for these machines, of those that nobody else is about to claim."""
+    running = running_jobs_by_user(session)
+    for of_priority in lanes(session, machines):
+        for lane in sorted(of_priority, key=lambda lane: (running.get(lane.user_name, 0), lane.since)):
+            job_id = session.scalar(lane.first.with_for_update(skip_locked=True, key_share=True))
+            if job_id is not None:
+                return job_id
+    return None
+
+
+def _next_answered(session: Session) -> str | None:
+    """Lock and return a job that the database answers. Those whose answer has gone are noted."""
+    noted = select(Job).where(ANSWERED).order_by(Job.queued_at, Job.id).limit(1)
+    while True:
+        job = session.scalar(noted.with_for_update(skip_locked=True, key_share=True))
+        if job is None or session.scalar(select(Job.id).where(Job.id == job.id, database_answers())):
+            return None if job is None else job.id
+        job.is_answered = False
+        session.flush()
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:

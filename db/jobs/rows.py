@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from db.engine.columns import digest, new_id
 from db.events import job_event
 from db.inputs import NewJob, space_hash
+from db.job_counts import count_job
 from db.models import Gate, Job, Recheck, Task
 from db.views import JobView
 from loopwright.codegen.kinds import JobState, TaskState
@@ -112,6 +113,7 @@ def insert_job(
         session.add(Gate(job_id=job.id, request=new.gate, result=None))
     for certificate_id, reason in new.rechecks:
         session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
+    count_job(session, job, None)
     job_event(session, job, now)
     session.flush()
     return job

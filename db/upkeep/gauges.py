@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import QueuePool, func, select, text
 
+from db.conditions import BEGUN, QUEUED, RUNNING, UNFINISHED
 from db.engine.connections import Sessions
-from db.models import Delivery, Job, Usage, Worker
-from loopwright.codegen.kinds import JobState
+from db.models import Delivery, Job, TrialTally, Usage, Worker
 
 _LOST_DAYS = 1
 """A worker that was not seen for longer has left."""
@@ -79,15 +79,15 @@ class Gauges:
 
     def queue(self) -> Queue:
         now = self._sessions.now()
-        oldest = select(func.min(Job.created_at)).where(Job.state == JobState.QUEUED)
+        oldest = select(func.min(Job.created_at)).where(UNFINISHED, QUEUED)
         leases = select(
             func.count(),
             func.count().filter(Job.lease_expires_at < now),
-        ).where(Job.state == JobState.RUNNING)
+        ).where(RUNNING)
         claims = select(
             func.coalesce(func.sum(Job.attempts - 1), 0),
             func.coalesce(func.max(Job.attempts), 0),
-        ).where(Job.state.in_([JobState.QUEUED, JobState.RUNNING]), Job.attempts > 0)
+        ).where(BEGUN, Job.attempts > 0)
         with self._sessions.read() as session:
             since = session.scalar(oldest)
             running, expired = session.execute(leases).one()
@@ -148,9 +148,10 @@ class Gauges:
     def use(self) -> Use:
         """Return the sums over the table of users and days."""
         summed = select(func.coalesce(func.sum(Usage.jobs), 0), func.coalesce(func.sum(Usage.device_seconds), 0.0))
+        tallied = select(func.coalesce(func.sum(TrialTally.device_seconds), 0.0))
         with self._sessions.read() as session:
             jobs, device_secs = session.execute(summed).one()
-        return Use(int(jobs), float(device_secs))
+            return Use(int(jobs), float(device_secs) + session.scalars(tallied).one())
 
     def revision(self) -> str:
         """Return the revision of the database's tables."""

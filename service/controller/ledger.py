@@ -109,6 +109,7 @@ class DatabaseLedger:
         at_plateau = stopped is StopReason.PLATEAU
         stored = self._db.certificates.store(view.id, self._token, certificate, budget, at_plateau=at_plateau)
         self._db.tasks.answer(view.id, self._token, stored.id, AnsweredFrom.SEARCH)
+        self._db.jobs.note_answers(view.key)
         if (waited := certificate.waited) is not None:
             facts = {"seconds": waited.seconds, "cores": waited.cores}
             log.info("the race of %s waited for other processes of its host", view.name, extra=facts)

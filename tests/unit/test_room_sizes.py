@@ -31,9 +31,9 @@ CEILINGS = {
     "workers": 8_700,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found.
-    "db": 8_420,
+    "db": 9_100,
     # Functions that are certified after their job.
-    "service": 9_360,
+    "service": 9_390,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -46,7 +46,7 @@ CEILINGS = {
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
     # Races together. Compiling in a child.
-    "tests": 57_000,
+    "tests": 58_180,
     DASHBOARD: 12_600,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}

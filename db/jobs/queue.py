@@ -1,0 +1,120 @@
+"""The queue: which job is next, found by an index however many jobs wait.
+
+The queue consists of lanes. A lane has the jobs of one device class, set of labels, priority and user, in the order in
+which they are served, and lies in one piece in the index ``ix_jobs_queue``. Whoever looks for the next job looks at the
+first job of each lane of the highest priority.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from db.conditions import ASKS_FOR_LABELS, QUEUED, RUNNING
+from db.devices import same_machine
+from db.inputs import LabelledMachine
+from db.models import NO_LABELS, Job
+from db.models import DeviceClass as DeviceClassRow
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Jobs of the queue that only their age sets apart; the first one has waited ``since``."""
+
+    device_class_id: str
+    labels_json: str
+    priority: int
+    user_name: str
+    since: datetime
+
+    @property
+    def first(self) -> Select[str]:
+        """The id of the first job, which may be in another lane since."""
+        lane = _of_place(self.device_class_id, self.labels_json, self.priority)
+        mine = select(Job.id).where(*lane, Job.user_name == self.user_name)
+        return mine.order_by(Job.queued_at, Job.id).limit(1)
+
+
+def lanes(session: Session, machines: Collection[LabelledMachine] | None) -> Iterator[list[Lane]]:
+    """Yield the lanes with jobs for these machines, or for any, those of the highest priority first."""
+    places = _places(session, machines)
+    below: int | None = None
+    while True:
+        highest = [
+            (labels_json, device_class_id, priority)
+            for labels_json, classes in places
+            for device_class_id, priority in session.execute(_highest(classes, labels_json, below))
+        ]
+        below = max((priority for *_, priority in highest), default=None)
+        if below is None:
+            return
+        yield [
+            Lane(device_class_id, labels_json, priority, user_name, since)
+            for labels_json, device_class_id, priority in highest
+            if priority == below
+            for user_name, since in session.execute(_users(device_class_id, labels_json, priority))
+        ]
+
+
+def running_jobs_by_user(session: Session) -> dict[str, int]:
+    """Return how many jobs of each user are running; users without any are left out."""
+    running = select(Job.user_name, func.count()).where(RUNNING).group_by(Job.user_name)
+    return dict(session.execute(running).all())
+
+
+def _places(
+    session: Session, machines: Collection[LabelledMachine] | None
+) -> list[tuple[str, ColumnElement[bool] | None]]:
+    """Return the labels that jobs of the queue ask for, each with a condition on the device classes that have them.
+
+    Without a condition, all device classes have them; labels that no machine has are left out.
+    """
+    found: list[tuple[str, ColumnElement[bool] | None]] = []
+    for labels_json in (NO_LABELS, *session.scalars(_distinct(Job.labels_json, ASKS_FOR_LABELS))):
+        if machines is None:
+            found.append((labels_json, None))
+            continue
+        wanted = json.loads(labels_json).items()
+        classes = {machine.device_class for machine in machines if wanted <= machine.labels}
+        if classes:
+            found.append((labels_json, or_(*map(same_machine, classes))))
+    return found
+
+
+def _of_place(device_class_id: Any, labels_json: str, priority: int | None = None) -> list[ColumnElement[bool]]:
+    conditions = [QUEUED, Job.device_class_id == device_class_id, Job.labels_json == labels_json]
+    return conditions if priority is None else [*conditions, Job.priority == priority]
+
+
+def _highest(classes: ColumnElement[bool] | None, labels_json: str, below: int | None) -> Select[str, int]:
+    """Select the device classes with jobs, and the highest priority of these that is less than ``below``."""
+    lower = [] if below is None else [Job.priority < below]
+    highest = select(func.max(Job.priority)).where(*_of_place(DeviceClassRow.id, labels_json), *lower)
+    priorities = select(DeviceClassRow.id, highest.correlate(DeviceClassRow).scalar_subquery().label("priority"))
+    found = (priorities if classes is None else priorities.where(classes)).subquery()
+    return select(found.c.id, found.c.priority).where(found.c.priority.is_not(None))
+
+
+def _users(device_class_id: str, labels_json: str, priority: int) -> Select[str, datetime]:
+    """Select the users with jobs in a place, each with the time since which the first of them has waited."""
+    place = _of_place(device_class_id, labels_json, priority)
+    users = _distinct(Job.user_name, *place).subquery()
+    oldest = select(func.min(Job.queued_at)).where(*place, Job.user_name == users.c.value).correlate(users)
+    return select(users.c.value, oldest.scalar_subquery())
+
+
+def _distinct(column: InstrumentedAttribute[str], *conditions: ColumnElement[bool]) -> Select[str]:
+    """Select the distinct values of a column by one seek each in an index that the conditions lead to its beginning.
+
+    A loose index scan (PostgreSQL's wiki): ``SELECT DISTINCT`` would read all rows.
+    """
+    steps = select(func.min(column).label("value")).where(*conditions).cte("steps", recursive=True)
+    following = select(func.min(column)).where(column > steps.c.value, *conditions).correlate(steps)
+    steps = steps.union_all(select(following.scalar_subquery()).where(steps.c.value.is_not(None)))
+    return select(steps.c.value).where(steps.c.value.is_not(None))
