@@ -1,17 +1,19 @@
-"""Retention: trials of old jobs that no result, no search and no base model needs may be deleted."""
+"""Retention: what is old and no result, no search and no base model needs may be deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import delete, exists, or_, select, union
+from sqlalchemy import ColumnElement, delete, exists, or_, select, union, update
 from sqlalchemy.orm import Session
 
 from db.cost_models import newest_samples
 from db.engine.connections import Sessions
-from db.models import Certificate, Event, Job, Task, Trial, TrialCount, TrialTally
+from db.job_counts import forget_job
+from db.models import Certificate, Comparison, Event, Gate, Job, Recheck, Task, Trial, TrialCount, TrialTally
 from db.states import EventType
 from loopwright.codegen.kinds import FINISHED, FailureKind
 
@@ -19,8 +21,40 @@ FASTEST = 32
 """Trials that are kept of each workload and device class: searches begin with the fastest ones."""
 _CHUNK = 500
 """Rows in one statement. Not tuned."""
+_MOST = 5_000
+"""Trials that are deleted in one transaction. Not tuned."""
+_AGAIN_DAYS = 30
+"""Between two looks through an old job: what was needed then may not be needed now."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """For how many days after the end of a job something of it is kept; 0: for ever.
+
+    ``events``, but for those of the job itself; ``trials`` that nothing needs; and ``jobs`` of which nothing is left.
+    """
+
+    events: float
+    trials: float
+    jobs: float
+
+    @property
+    def least(self) -> float | None:
+        return min((each for each in (self.events, self.trials, self.jobs) if each), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many events, trials and jobs were deleted."""
+
+    events: int = 0
+    trials: int = 0
+    jobs: int = 0
+
+    def __add__(self, other: Swept) -> Swept:
+        return Swept(self.events + other.events, self.trials + other.trials, self.jobs + other.jobs)
 
 
 class Retention:
@@ -34,6 +68,40 @@ class Retention:
         wanted = select(Job.id).where(Job.state.in_(FINISHED), Job.finished_at < before, with_trials)
         with self._sessions.read() as session:
             return list(session.scalars(wanted.order_by(Job.finished_at, Job.id)))
+
+    def due(self, ages: Ages, limit: int = 100) -> list[str]:
+        """Return some jobs of these ages that were not looked through for a month, those never looked through first."""
+        if ages.least is None:
+            return []
+        now = self._sessions.now()
+        old = Job.finished_at.is_not(None), Job.finished_at < now - timedelta(days=ages.least)
+        never = select(Job.id).where(*old, Job.swept_at.is_(None)).order_by(Job.finished_at, Job.id)
+        long_ago = select(Job.id).where(*old, Job.swept_at < now - timedelta(days=_AGAIN_DAYS)).order_by(Job.swept_at)
+        with self._sessions.read() as session:
+            found = session.scalars(never.limit(limit)).all()
+            return [*found, *session.scalars(long_ago.limit(limit - len(found)))]
+
+    def sweep(self, job_id: str, ages: Ages, samples: set[str]) -> Swept:
+        """Delete what is old of a finished job; see `prune` for its trials.
+
+        A job is deleted as a whole if it has no trials, no gate, no rechecks and no comparison: no result stands on
+        it. Searches have a baseline, which stays.
+        """
+        with self._sessions.read() as session:
+            job = session.get(Job, job_id)
+        if job is None or job.finished_at is None:
+            return Swept()
+        age = (self._sessions.now() - job.finished_at).total_seconds() / 86400
+        trials = self.prune(job_id, samples) if 0 < ages.trials < age else 0
+        with self._sessions.write() as session:
+            session.execute(update(Job).where(Job.id == job_id).values(swept_at=self._sessions.now()))
+            if 0 < ages.jobs < age and not session.scalar(select(_has_something(job_id))):
+                return Swept(trials=trials, jobs=_delete_job(session, job_id))
+            old = Event.job_id == job_id, Event.type != EventType.JOB
+            found = session.scalars(select(Event.id).where(*old)).all() if 0 < ages.events < age else []
+            for some in _batched(found, _CHUNK):
+                session.execute(delete(Event).where(Event.id.in_(some)))
+            return Swept(len(found), trials)
 
     def samples(self) -> set[str]:
         """Return the trials that the base models would be trained on now."""
@@ -57,13 +125,34 @@ class Retention:
             found = len(_doomed(session, session.get_one(Job, job_id), samples))
         if dry_run or not found:
             return found
-        with self._sessions.write() as session:
-            job = session.get_one(Job, job_id)
-            doomed = _doomed(session, job, samples)
-            if doomed:
-                _delete(session, job_id, set(doomed))
-                job.notes = [*job.notes, _note(len(doomed), self._sessions.now())]
-            return len(doomed)
+        deleted = 0
+        while True:
+            with self._sessions.write() as session:
+                job = session.get_one(Job, job_id)
+                doomed = _doomed(session, job, samples)
+                _delete(session, job_id, set(doomed[:_MOST]))
+                deleted += len(doomed[:_MOST])
+                if len(doomed) <= _MOST:
+                    if deleted:
+                        job.notes = [*job.notes, _note(deleted, self._sessions.now())]
+                    return deleted
+
+
+def _has_something(job_id: str) -> ColumnElement[bool]:
+    """Return the condition that results stand on a job."""
+    trials = exists().where(Trial.task_id == Task.id, Task.job_id == job_id)
+    return or_(trials, *(exists().where(table.job_id == job_id) for table in (Gate, Recheck, Comparison)))
+
+
+def _delete_job(session: Session, job_id: str) -> int:
+    job = session.get_one(Job, job_id)
+    forget_job(session, job)
+    session.execute(delete(Event).where(Event.job_id == job_id))
+    tasks = select(Task.id).where(Task.job_id == job_id)
+    session.execute(delete(TrialTally).where(TrialTally.task_id.in_(tasks)))
+    session.execute(delete(Task).where(Task.job_id == job_id))
+    session.execute(delete(Job).where(Job.id == job_id))
+    return 1
 
 
 def _doomed(session: Session, job: Job, samples: set[str]) -> list[str]:

@@ -197,6 +197,24 @@ class Workers:
                 facts = _facts(worker) | {"last_seen_at": worker.last_seen_at.isoformat()}
                 notify(session, WebhookEvent.WORKER_LOST, facts, now)
 
+    def forget(self, days: float) -> int:
+        """Delete workers that were not seen for ``days``, but for those that are drained or quarantined.
+
+        Return how many. The checks of all workers go when they are too old for `add_check`.
+        """
+        now = self._sessions.now()
+        gone = select(Worker.id).where(
+            Worker.last_seen_at < now - timedelta(days=days),
+            Worker.drained_at.is_(None),
+            Worker.quarantined_at.is_(None),
+        )
+        with self._sessions.write() as session:
+            workers = session.scalars(gone.order_by(Worker.id).with_for_update(skip_locked=True)).all()
+            old = Check.created_at < now - timedelta(days=_CHECK_DAYS)
+            session.execute(delete(Check).where(or_(old, Check.worker_id.in_(workers))))
+            session.execute(delete(Worker).where(Worker.id.in_(workers)))
+            return len(workers)
+
     def readmit(self, worker_id: str) -> None:
         """End a worker's quarantine and ignore its earlier losses and timings. Raises `NotFound`."""
         with self._sessions.write() as session:

@@ -29,6 +29,8 @@ class Settings(BaseSettings):
     ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
+    ``event_days``, ``trial_days``, ``job_days``: how long, after a job has ended, its events are kept, its trials that
+    nothing needs, and a job on which no result stands; 0: for ever.
     ``boards``: the file of boards (`workers.boards.config`); None: there are none.
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes, and
     imported bests are not certified without a job of a user.
@@ -51,6 +53,9 @@ class Settings(BaseSettings):
     boards: Path | None = None
     guests: bool = False
     audit_days: int = Field(default=365, gt=0)
+    event_days: float = Field(default=90, ge=0)
+    trial_days: float = Field(default=365, ge=0)
+    job_days: float = Field(default=730, ge=0)
     recheck_days: float = Field(default=30, ge=0)
     unproven: bool = False
     max_jobs: int | None = Field(default=None, ge=1)

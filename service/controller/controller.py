@@ -28,6 +28,7 @@ from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
+from service.controller.housekeeping import Housekeeping
 from service.controller.job_runner import JobRunner, RunEnd
 from service.controller.loops import Loop, Loops
 from service.fleet.watch import Watch
@@ -53,9 +54,6 @@ _POLL_SECONDS = 0.1
 _CLAIM_SECONDS = 1.0
 """Between two looks for jobs without news: leases end unannounced."""
 _HEARTBEAT_SECONDS = 5.0
-_SWEEP_SECONDS = 3600.0
-"""Between two looks for entries of the audit log and deliveries of webhooks that are too old."""
-_DELIVERY_DAYS = 30
 _RECHECK_SECONDS = 600.0
 """Between two queries for bests that are due for a recheck, and for imported ones that are not certified."""
 _ANSWERS_SECONDS = 1.0
@@ -93,7 +91,6 @@ class Controller:
         self._offers: list[Offer] = []
         self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
-        self._next_sweep = 0.0
         self._next_recheck = 0.0
         self._next_claim = 0.0
         """Until then nothing is claimed, news or not."""
@@ -111,6 +108,8 @@ class Controller:
         # A daemon: if the controller fails, its process ends, and another one sends what this one has claimed.
         deliverer = threading.Thread(target=Deliverer(self._db).run, args=(stop,), name="webhooks", daemon=True)
         deliverer.start()
+        housekeeping = Housekeeping(self._db, self._settings)
+        threading.Thread(target=housekeeping.run, args=(stop,), name="housekeeping", daemon=True).start()
         outage = Outage(self._db)
         while not stop.is_set():
             try:
@@ -180,10 +179,6 @@ class Controller:
             rechecks.submit_due(self._db, machines, self._settings.recheck_days)
             imports.submit_due(self._db, [device_class for device_class, _ in machines])
             self._next_recheck = time.monotonic() + _RECHECK_SECONDS
-        if time.monotonic() > self._next_sweep:
-            self._db.audit.forget(self._settings.audit_days)
-            self._db.webhooks.forget(_DELIVERY_DAYS)
-            self._next_sweep = time.monotonic() + _SWEEP_SECONDS
         soon = _JOIN_SECONDS if self._cluster.expects_nodes else _HEARTBEAT_SECONDS
         self._next_heartbeat = time.monotonic() + soon
 

@@ -57,6 +57,20 @@ def test_old_checks_go(world: World) -> None:
     assert [check.secs for check in worker(world).checks] == [3.0]
 
 
+def test_workers_that_are_gone_for_long_go_unless_somebody_decided_about_them(world: World) -> None:
+    for id in ("gone", "drained", "slow", "here"):
+        register(world, id)
+        world.db.workers.add_check(id, 1.0)
+    world.db.workers.drain("drained", drained=True)
+    world.db.workers.quarantine("slow", "slow")
+    world.clock.forward(timedelta(days=91).total_seconds())
+    register(world, "here")
+    world.db.workers.add_check("here", 2.0)
+    assert world.db.workers.forget(90) == 1
+    left = {view.id: [check.secs for check in view.checks] for view in world.db.workers.all(30)}
+    assert left == {"drained": [], "slow": [], "here": [2.0]}
+
+
 def test_quarantine_lasts_from_its_beginning_until_it_is_lifted(world: World) -> None:
     register(world)
     world.db.workers.quarantine("host/cpu", "slow")

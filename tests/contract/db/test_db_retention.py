@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 
 from db import Database, cost_models, retention
-from loopwright.codegen.kinds import FailureKind, JobState, Origin, Stage
+from db.retention import Ages, Swept
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage
+from service.controller.housekeeping import Housekeeping
+from service.settings import Settings
 from tests.contract.db.conftest import World
 from tuner.types import Failure, MeasureCandidate, Measured
 
@@ -108,3 +114,95 @@ def test_what_a_base_model_learns_from_stays(world: World, small: None, monkeypa
     assert left(world, claimed.job.id) == [1, 2, 4, 5, 6]
     assert world.db.cost_models.samples(world.device_class.id, "0.27") == before
     assert world.db.cost_models.available(world.device_class.id, "0.27") == 6
+
+
+AGES = Ages(events=10, trials=DAYS, jobs=100)
+
+
+def sweep(db: Database, ages: Ages = AGES) -> Swept:
+    samples = db.retention.samples()
+    return sum((db.retention.sweep(job_id, ages, samples) for job_id in db.retention.due(ages)), start=Swept())
+
+
+def test_of_an_old_job_events_go_first_then_trials_and_the_search_stays(world: World, small: None) -> None:
+    world.measured(0.5, 0.4, 0.1, 0.2, 0.3)
+    (job,) = world.db.jobs.page().items
+    assert sweep(world.db) == Swept()
+    world.clock.forward(11 * 86_400)
+    assert sweep(world.db) == Swept(events=8)
+    assert {event.type for event in world.db.events.after(job.id)} == {"job"}
+    world.clock.forward(90 * 86_400)
+    assert sweep(world.db) == Swept(trials=3)
+    assert left(world, job.id) == [0, 3, 4]
+    assert world.db.job_counts.correct() == 0
+
+
+def test_a_job_on_which_no_result_stands_goes_as_a_whole(world: World) -> None:
+    _, certificate = world.measured(0.5)
+    for _ in range(2):
+        answered = world.job()
+        claimed = world.claim()
+        world.db.tasks.answer(world.task(answered.id).id, claimed.lease_token, certificate, AnsweredFrom.DATABASE)
+        world.db.jobs.finish(answered.id, claimed.lease_token, JobState.SUCCEEDED)
+    compared = answered
+    world.db.comparisons.put(compared.id, "owner", {"engines": []})
+    before = world.db.totals(60)
+    world.clock.forward(101 * 86_400)
+    queued = world.job("another")
+    assert sweep(world.db).jobs == 1
+    kept = {job.id for job in world.db.jobs.page().items}
+    assert kept > {compared.id, queued.id}
+    assert len(kept) == 3
+    after = world.db.totals(60)
+    assert after.jobs == {"succeeded": 2, "queued": 1}
+    assert (after.trials, after.saved_secs, after.search_saved_secs) == (
+        before.trials,
+        before.saved_secs,
+        before.search_saved_secs,
+    )
+    assert world.db.job_counts.correct() == 0
+
+
+def test_a_sweep_is_continued_and_comes_again_after_a_month(world: World) -> None:
+    for number in range(3):
+        world.measured(0.5, hash=f"w{number}")
+    world.clock.forward(11 * 86_400)
+    seen = []
+    for _ in range(3):
+        [job_id] = world.db.retention.due(AGES, 1)
+        seen.append(job_id)
+        world.db.retention.sweep(job_id, AGES, set())
+    assert len(set(seen)) == 3
+    assert world.db.retention.due(AGES) == []
+    world.clock.forward(31 * 86_400)
+    assert world.db.retention.due(AGES) == seen
+
+
+def test_what_has_no_age_stays(world: World) -> None:
+    world.measured(0.5)
+    world.clock.forward(10_000 * 86_400)
+    assert world.db.retention.due(Ages(0, 0, 0)) == []
+    assert sweep(world.db, Ages(events=0, trials=0, jobs=1)) == Swept()
+    (job,) = world.db.jobs.page().items
+    assert len(world.db.events.after(job.id)) > 3
+
+
+def test_many_trials_go_in_transactions_of_some(world: World, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_MOST", 2)
+    world.measured(0.5, 0.4, 0.1, 0.2, 0.3, 0.6, 0.7)
+    (job,) = world.db.jobs.page().items
+    later(world)
+    assert prune(world.db) == 5
+    assert left(world, job.id) == [0, 3, 4]
+    assert world.db.jobs.get(job.id).notes == (f"5 trials were pruned from the database on {world.clock().date()}",)
+
+
+def test_a_round_of_housekeeping_leaves_nothing_that_is_too_old(world: World, tmp_path: Path) -> None:
+    world.measured(0.5)
+    (job,) = world.db.jobs.page().items
+    world.clock.forward(366 * 86_400)
+    Housekeeping(world.db, Settings(data_dir=tmp_path)).round(threading.Event())
+    assert {event.type for event in world.db.events.after(job.id)} == {"job"}
+    assert world.db.tallies.add_up() == 0
+    assert world.db.retention.due(Ages(90, 365, 730)) == []
+    assert world.db.uses.of("owner").days[0].trials == 2
