@@ -7,6 +7,7 @@ trial never changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +19,17 @@ from db.engine.connections import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
 from db.states import EventType
 from db.trial_rows import LINE, trial_view
-from db.views import Change, EventView, JobChanged, Rechecked, TaskChanged, TrialFinished, TrialView
-from loopwright.codegen.kinds import JobState, TaskState
+from db.views import (
+    Change,
+    EventView,
+    JobChanged,
+    Rechecked,
+    SpeedupInterval,
+    TaskChanged,
+    TrialFinished,
+    TrialView,
+)
+from loopwright.codegen.kinds import Grade, JobState, TaskState
 
 
 def job_event(session: Session, job: Job, now: datetime) -> None:
@@ -28,13 +38,20 @@ def job_event(session: Session, job: Job, now: datetime) -> None:
     _write(session, job.id, EventType.JOB, {"state": job.state, "error": error}, now)
 
 
-def task_event(session: Session, task: Task, now: datetime, certificate: Certificate | None = None) -> None:
-    """Write a task's new state, with the medians of its certificate if it has one."""
+def task_event(
+    session: Session,
+    task: Task,
+    now: datetime,
+    certificate: Certificate | None = None,
+    interval: SpeedupInterval | None = None,
+) -> None:
+    """Write a task's new state, with the medians of its certificate and their interval if it has one."""
     facts = {
         "workload_hash": task.workload_hash,
         "state": task.state,
         "baseline_secs": None if certificate is None else certificate.baseline_median,
         "best_secs": None if certificate is None else certificate.best_median,
+        "interval": None if interval is None else asdict(interval),
     }
     _write(session, task.job_id, EventType.TASK, facts, now)
 
@@ -94,8 +111,13 @@ def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:
                 state=TaskState(facts["state"]),
                 baseline_secs=facts["baseline_secs"],
                 best_secs=facts["best_secs"],
+                interval=_interval(facts.get("interval")),  # earlier releases did not store it
             )
         case EventType.TRIAL:
             return TrialFinished(trials[facts["id"]])
         case EventType.RECHECK:
             return Rechecked(facts["workload_hash"], facts["name"], facts["result"])
+
+
+def _interval(facts: dict[str, Any] | None) -> SpeedupInterval | None:
+    return None if facts is None else SpeedupInterval(**(facts | {"grade": Grade(facts["grade"])}))

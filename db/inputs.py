@@ -27,7 +27,8 @@ class NewJob:
     done; ``rechecks`` are certificates to race again, by id, with the reason. ``request_digest`` names the request
     that came under ``idempotency_key``, which is the user's own.
     ``private``: only its user and admins see the job, and its workloads unless others have them, too. ``labels`` are
-    those of the workers that may measure it; none: any worker of the device class.
+    those of the workers that may measure it; none: any worker of the device class. ``tags`` and ``description`` are
+    what its user says of it.
     """
 
     name: str
@@ -44,6 +45,8 @@ class NewJob:
     user_name: str = OWNER
     private: bool = False
     labels: dict[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    description: str = ""
     gate: dict[str, Any] | None = None
     rechecks: tuple[tuple[str, str], ...] = ()
     idempotency_key: str | None = None

@@ -27,6 +27,7 @@ from loopwright.codegen.kinds import (
     FailureKind,
     JobState,
     Origin,
+    Predictor,
     SandboxLevel,
     Stage,
     TaskState,
@@ -41,6 +42,7 @@ _ENUMS = (
     JobState,
     LeaseLoss,
     Origin,
+    Predictor,
     SandboxLevel,
     Scope,
     Stage,
@@ -293,6 +295,8 @@ class Worker(Base):
     slot_since: Mapped[datetime | None]
     slot_trial_id: Mapped[str | None]
     slot_use: Mapped[float | None]
+    waits_for: Mapped[str | None]
+    """The program that uses the host's cores while the slot waits for them."""
     quarantined_at: Mapped[datetime | None]
     quarantine_reason: Mapped[str | None]
     readmitted_at: Mapped[datetime | None]
@@ -353,6 +357,11 @@ class Job(Base):
     cancel_requested: Mapped[bool]
     activity: Mapped[str | None]
     """What a running job does or waits for, in words."""
+    phases: Mapped[list[Any]] = mapped_column(server_default="[]")
+    """What it did since it was created: ``[[words, seconds since 1970], …]``, each until the next begins."""
+    tags: Mapped[str] = mapped_column(server_default="")
+    """In order, each between line feeds, so that a part of the text is one of them."""
+    description: Mapped[str] = mapped_column(server_default="")
     error: Mapped[str | None]
     created_at: Mapped[datetime]
     queued_at: Mapped[datetime]
@@ -514,6 +523,8 @@ class Trial(Base):
     failure_kind: Mapped[FailureKind | None]
     failure_message: Mapped[str | None]
     predicted: Mapped[float | None]
+    predicted_by: Mapped[Predictor | None]
+    """The model with that score. None: an earlier release has written the row, or nothing was predicted."""
     parent: Mapped[str | None]
     worker: Mapped[str | None]
     sandbox: Mapped[SandboxLevel | None]

@@ -24,6 +24,15 @@ class LeaseLoss(enum.StrEnum):
     """The loop of the job died, and its controller gave the lease back."""
 
 
+class JobSort(enum.StrEnum):
+    """What lists of jobs are sorted by."""
+
+    CREATED = "created"
+    NAME = "name"
+    GAIN = "gain"
+    """The time that one run of the tuned model saves; 0 until the job has succeeded."""
+
+
 class Scope(enum.StrEnum):
     """The rights of a user or a token; each scope includes the previous ones."""
 

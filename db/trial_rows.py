@@ -15,7 +15,7 @@ from tuner.types import DeviceState, Failure, MeasureCandidate, Measured, Outcom
 
 def trial_value(row: TrialRow) -> Trial:
     """Return a trial as a search resumes from it."""
-    candidate = MeasureCandidate(row.trace_json, row.origin, row.predicted, row.parent)
+    candidate = MeasureCandidate(row.trace_json, row.origin, row.predicted, row.parent, predicted_by=row.predicted_by)
     attempts = tuple(span for span in spans_of(row) if span.lane is not Lane.PROPOSE)
     # Of an unfinished trial, only attempts that were killed are stored.
     killed = attempts if row.state is TrialState.PROPOSED else ()
@@ -58,6 +58,7 @@ def trial_view(row: TrialRow) -> TrialView:
         state=row.state,
         origin=row.origin,
         predicted=row.predicted,
+        predicted_by=row.predicted_by,
         median=row.median,
         failure_kind=row.failure_kind,
         failure_stage=row.failure_stage,

@@ -152,6 +152,7 @@ class Trials:
                         state=TrialState.PROPOSED,
                         lease_token=lease_token,
                         predicted=candidate.predicted,
+                        predicted_by=candidate.predicted_by,
                         parent=candidate.parent,
                         features=candidate.features,
                         seed=seed,

@@ -13,6 +13,7 @@ from loopwright.codegen.kinds import (
     Grade,
     JobState,
     Origin,
+    Predictor,
     SandboxLevel,
     SignedBy,
     Stage,
@@ -34,12 +35,34 @@ from tuner.types import (
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """What a job did from a time on, in words, until its next phase or its end."""
+
+    activity: str
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a worker can measure now. ``waits_for`` is the program that uses its host's cores while it waits."""
+
+    device_class_id: str
+    device_model: str
+    labels: dict[str, str]
+    alive: bool
+    quarantined: bool
+    drained: bool
+    waits_for: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """A job without its module.
 
     ``elapsed_s`` is the time it ran under all its leases together, ``model_secs`` what one run of the model took as one
-    program, where that was timed. ``activity`` is what it does or waits for while it runs. ``labels`` are those of the
-    workers that may measure it. Jobs of one submission for several targets have a ``group_id``.
+    program, where that was timed. ``activity`` is what it does or waits for while it runs, ``phases`` what it did since
+    it was created. ``tags`` and ``description`` are its user's. ``labels`` are those of the workers that may measure
+    it. Jobs of one submission for several targets have a ``group_id``.
     """
 
     id: str
@@ -67,6 +90,9 @@ class JobView:
     model_secs: float | None
     group_id: str | None
     labels: dict[str, str]
+    tags: tuple[str, ...]
+    description: str
+    phases: tuple[Phase, ...]
     has_variants: bool
     """Whether it tunes one module for several shapes, of which a run of the model has one."""
 
@@ -143,8 +169,8 @@ class TaskView:
     """A task and how far it is.
 
     ``trials`` counts finished ones (not the baseline), ``failed`` among them. ``baseline_secs`` and ``best_secs`` come
-    from the certificate, before there is one from the ledger; ``record_id`` is the certified trial, and ``interval``
-    that of the certificate's speedup. ``sources`` say where the model calls it.
+    from the certificate, before there is one from the ledger, as ``searched_secs`` always does; ``record_id`` is the
+    certified trial, and ``interval`` that of the certificate's speedup. ``sources`` say where the model calls it.
     """
 
     id: str
@@ -167,6 +193,7 @@ class TaskView:
     failures: dict[FailureKind, int]
     baseline_secs: float | None
     best_secs: float | None
+    searched_secs: float | None
     device_secs: float
     library: LibraryTime | None
     interval: SpeedupInterval | None
@@ -192,6 +219,7 @@ class TrialView:
     state: TrialState
     origin: Origin
     predicted: float | None
+    predicted_by: Predictor | None
     median: float | None
     failure_kind: FailureKind | None
     failure_stage: Stage | None
@@ -425,12 +453,13 @@ class JobChanged:
 
 @dataclass(frozen=True, slots=True)
 class TaskChanged:
-    """A task entered a state; the medians come from its certificate, and are None without one."""
+    """A task entered a state; the medians and the interval come from its certificate, and are None without one."""
 
     workload_hash: str
     state: TaskState
     baseline_secs: float | None
     best_secs: float | None
+    interval: SpeedupInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.states import WebhookEvent
 from db.upsert import insert
-from db.views import CheckView, OfferView, WorkerCount, WorkerStanding, WorkerView
+from db.views import Availability, CheckView, OfferView, WorkerCount, WorkerStanding, WorkerView
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import FailureKind
 from tuner.types import Activity
@@ -79,9 +79,7 @@ class Workers:
                 sandbox=worker.sandbox,
                 last_seen_at=worker.last_seen_at,
                 alive=worker.last_seen_at >= live_since,
-                activity=Activity(
-                    worker.builders_busy, worker.slot_since, worker.slot_trial_id, worker.slot_use, worker.leaving
-                ),
+                activity=Activity(**{each.name: getattr(worker, each.name) for each in fields(Activity)}),
                 slot_job_id=job_id,
                 quarantined_at=worker.quarantined_at,
                 quarantine_reason=worker.quarantine_reason,
@@ -91,6 +89,21 @@ class Workers:
             )
             for worker, device_class, target_json, job_id in rows
         ]
+
+    def availability(self, live_within: float) -> list[Availability]:
+        """Return for all workers whether they can measure, without what they are shown with otherwise."""
+        live_since = self._sessions.now() - timedelta(seconds=live_within)
+        wanted = select(
+            *(Worker.device_class_id, DeviceClassRow.model, Worker.labels, Worker.last_seen_at, Worker.quarantined_at),
+            *(or_(Worker.drained_at.is_not(None), Worker.leaving), Worker.waits_for),
+        ).join(DeviceClassRow, Worker.device_class_id == DeviceClassRow.id)
+        with self._sessions.read() as session:
+            return [
+                Availability(
+                    device_class_id, model, labels, seen >= live_since, quarantined is not None, drained, waits_for
+                )
+                for device_class_id, model, labels, seen, quarantined, drained, waits_for in session.execute(wanted)
+            ]
 
     def count(self, live_within: float) -> WorkerCount:
         """Return the number of workers."""

@@ -18,7 +18,7 @@ from typing import Annotated
 
 from annotated_types import Gt, MaxLen, MinLen
 
-from loopwright.codegen.kinds import FailureKind, Lane, Origin, SandboxLevel, Stage, ThrottleReason, Values
+from loopwright.codegen.kinds import FailureKind, Lane, Origin, Predictor, SandboxLevel, Stage, ThrottleReason, Values
 from loopwright.codegen.math_mode import FP32, TF32, MathMode
 from tuner.codec import Base64
 
@@ -176,7 +176,8 @@ class MeasureCandidate:
     """A trace proposed for measuring.
 
     ``trace_json`` is TVM's ``[instructions, decisions]`` as text, or None for the baseline;
-    ``predicted`` the cost model's score (higher is faster; no unit); ``parent`` the hash of the candidate it came from;
+    ``predicted`` the score of the model ``predicted_by`` (higher is faster; no unit), None if no model selected it;
+    ``parent`` the hash of the candidate it came from;
     ``features`` what the cost model sees of it (`tuner.cost_model.features.to_bytes`), kept to train base models.
     """
 
@@ -185,6 +186,7 @@ class MeasureCandidate:
     predicted: float | None = None
     parent: Annotated[str, MaxLen(_HASH_LENGTH)] | None = None
     features: Annotated[Base64, MaxLen(_MOST_FEATURES)] | None = field(default=None, repr=False, compare=False)
+    predicted_by: Predictor | None = None
 
     @property
     def hash(self) -> str:
@@ -217,7 +219,8 @@ class Activity:
 
     ``slot_since`` is None where the measuring slot is idle; ``slot_trial_id`` is the trial in it, if it is at one;
     ``slot_use`` is the share of the time since the heartbeat before that the slot was in use. ``leaving``: its host
-    shuts down as soon as what is in flight has ended.
+    shuts down as soon as what is in flight has ended. ``waits_for`` is the program that uses the host's cores while the
+    slot waits for them.
     """
 
     builders_busy: int = 0
@@ -225,6 +228,7 @@ class Activity:
     slot_trial_id: str | None = None
     slot_use: float | None = None
     leaving: bool = False
+    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

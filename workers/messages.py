@@ -269,6 +269,7 @@ class MeasurerStatus:
 
     ``since`` is when the slot's work began, in seconds since 1970 (None: idle), ``trial`` the trial that it measures,
     ``used`` the seconds that it was in use since the process started. ``leaving``: its host takes no more work.
+    ``waits_for`` is the program that has the host's lock while others wait for it.
     """
 
     pid: int
@@ -278,6 +279,7 @@ class MeasurerStatus:
     trial: str | None
     used: float
     leaving: bool = False
+    waits_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

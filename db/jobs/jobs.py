@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, update
@@ -25,18 +25,23 @@ from db.job_counts import count_job
 from db.jobs.claimable import database_answers, expired_jobs
 from db.jobs.job_news import tell_queued
 from db.jobs.queue import lanes, running_jobs_by_user
-from db.jobs.rows import insert_job, job_view
+from db.jobs.rows import insert_job, job_view, stored_tags
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
-from db.states import FinalState, LeaseLoss, WebhookEvent
+from db.states import FinalState, JobSort, LeaseLoss, WebhookEvent
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView
 from db.workloads import put_workloads
 from loopwright.codegen.kinds import FINISHED, FINISHED_TASK, AnsweredFrom, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
 from tuner.types import TaskSpec
 
-_NEWEST = Keyset("jobs", Job.created_at, Job.id, descending=True)
+_ORDERS = {
+    (sort, descending): Keyset(f"jobs by {sort}, {descending}", column, Job.id, descending=descending)
+    for sort, column in ((JobSort.CREATED, Job.created_at), (JobSort.NAME, Job.name), (JobSort.GAIN, Job.saved_secs))
+    for descending in (False, True)
+}
 _OF_GROUP = Keyset("jobs of a group", Job.group_position)
+QUEUED_AGAIN = "in the queue again"
 _ANSWERED = frozenset({JobState.SUCCEEDED, JobState.PARTLY})
 _AT_ONCE = 500
 """Jobs of one transaction. Not tuned."""
@@ -156,8 +161,11 @@ class Jobs:
         *,
         search: str = "",
         since: datetime | None = None,
+        tag: str | None = None,
+        sort: JobSort = JobSort.CREATED,
+        descending: bool = True,
     ) -> Page[JobView]:
-        """Return jobs, the newest first: those in one of `states`, of one user, and of one name, if given.
+        """Return jobs, sorted: those in one of `states`, of one user, of one name, and with one tag, if given.
 
         With `search`, those whose name contains it in any case, or whose id begins with it; with `since`, those that
         were submitted then or later. Those of one group come in the order of its targets. Raise `InvalidPage`.
@@ -181,7 +189,9 @@ class Jobs:
             wanted = wanted.where(or_(named, Job.id.startswith(search, autoescape=True)))
         if since is not None:
             wanted = wanted.where(Job.created_at >= since)
-        order = _NEWEST if group_id is None else _OF_GROUP
+        if tag is not None:
+            wanted = wanted.where(Job.tags.contains(f"\n{tag}\n", autoescape=True))
+        order = _ORDERS[sort, descending] if group_id is None else _OF_GROUP
         with self._sessions.read() as session:
             return order.page(session, wanted, job_view, page_size, page_token)
 
@@ -321,6 +331,7 @@ class Jobs:
     def _put_back(self, session: Session, job: Job) -> None:
         now, before = self._sessions.now(), job.state
         job.state = JobState.QUEUED
+        _begin_phase(job, QUEUED_AGAIN, now)
         job.lease_owner = job.lease_token = job.lease_expires_at = job.activity = None
         for task in _unfinished_tasks(session, job.id):
             task.state = TaskState.QUEUED
@@ -339,14 +350,29 @@ class Jobs:
                 job.notes = [*job.notes, note]
             return True
 
-    def set_activity(self, job_id: str, lease_token: str, activity: str) -> bool:
-        """Store what a running job does or waits for, in words. Return False if the lease is lost."""
+    def set_activity(self, job_id: str, lease_token: str, activity: str, phase: str | None = None) -> bool:
+        """Store what a running job does or waits for, in words. Return False if the lease is lost.
+
+        Activities with the same `phase` are one phase of the job; None: the activity is a phase by itself.
+        """
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
             job.activity = activity
+            _begin_phase(job, phase or activity, self._sessions.now())
             return True
+
+    def describe(self, job_id: str, *, tags: Iterable[str] | None = None, description: str | None = None) -> JobView:
+        """Replace the tags and the description of a job; None: as they are. Raise `NotFound`."""
+        with self._sessions.write() as session:
+            job = lock_job(session, job_id)
+            if tags is not None:
+                job.tags = stored_tags(tags)
+            if description is not None:
+                job.description = description
+            session.flush()
+            return job_view(job)
 
     def store_model_time(self, job_id: str, lease_token: str, seconds: float) -> bool:
         """Store what one run of a running job's whole model takes. Return False if the lease is lost."""
@@ -443,6 +469,11 @@ def _next_answered(session: Session) -> str | None:
             return None if job is None else job.id
         job.is_answered = False
         session.flush()
+
+
+def _begin_phase(job: Job, words: str, now: datetime) -> None:
+    if not job.phases or job.phases[-1][0] != words:
+        job.phases = [*job.phases, [words, round(now.timestamp(), 3)]]
 
 
 def _saved(session: Session, job: Job) -> tuple[float, float]:

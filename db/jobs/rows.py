@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from sqlalchemy.orm import Session
 
@@ -13,11 +13,17 @@ from db.events import job_event
 from db.inputs import NewJob, space_hash
 from db.job_counts import count_job
 from db.models import Gate, Job, Recheck, Task
-from db.views import JobView
+from db.views import JobView, Phase
 from loopwright.codegen.kinds import JobState, TaskState
 from tuner.budget import Budget
 from tuner.codec import decode, encode
 from tuner.types import TaskSpec
+
+
+def stored_tags(tags: Iterable[str]) -> str:
+    """Return tags as a column, sorted: each between line feeds, which none of them contains."""
+    known = sorted(set(tags))
+    return "".join(f"\n{tag}" for tag in known) + "\n" if known else ""
 
 
 def job_view(row: Job) -> JobView:
@@ -47,6 +53,9 @@ def job_view(row: Job) -> JobView:
         model_secs=row.model_secs,
         group_id=row.group_id,
         labels=json.loads(row.labels_json),
+        tags=tuple(filter(None, row.tags.split("\n"))),
+        description=row.description,
+        phases=tuple(Phase(words, datetime.fromtimestamp(since, UTC)) for words, since in row.phases),
         has_variants=len(row.shapes or ()) > 1,
     )
 
@@ -84,6 +93,9 @@ def insert_job(
         user_name=new.user_name,
         private=new.private,
         labels_json=json.dumps(new.labels, sort_keys=True),
+        tags=stored_tags(new.tags),
+        description=new.description,
+        phases=[],
         idempotency_key=new.idempotency_key if group_position == 0 else None,
         request_digest=new.request_digest if group_position == 0 else None,
         group_id=group_id,

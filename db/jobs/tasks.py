@@ -41,6 +41,7 @@ def _view(task: Task, certificate: Certificate | None) -> TaskView:
         failures={FailureKind(kind): count for kind, count in task.failures.items()},
         baseline_secs=certificate.baseline_median if certificate else task.baseline_secs,
         best_secs=certificate.best_median if certificate else task.best_secs,
+        searched_secs=task.best_secs,
         device_secs=task.device_secs,
         library=library_time(certificate) if certificate else None,
         interval=interval_of(certificate.document) if certificate else None,
@@ -138,7 +139,7 @@ class Tasks:
         task.state = state
         task.error = error
         task.finished_at = now = self._sessions.now()
-        task_event(session, task, now, certificate)
+        task_event(session, task, now, certificate, interval_of(certificate.document) if certificate else None)
 
 
 def _alive(job: Job, now: datetime) -> bool:

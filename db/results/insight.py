@@ -12,7 +12,7 @@ from db.engine.paging import Keyset, Page
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial
 from db.results.certificates import certificate_view
 from db.views import CertificateView
-from loopwright.codegen.kinds import Origin
+from loopwright.codegen.kinds import Origin, Predictor
 
 _OLDEST = Keyset("history", Certificate.created_at, Certificate.id)
 
@@ -43,12 +43,13 @@ class MeasuredTrace:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A measured trial that the cost model had ranked; those of equal task and time were proposed together."""
+    """A measured trial that a model had selected; those of equal task and time were proposed together."""
 
     trial_id: str
     job_id: str
     task_id: str
     created_at: datetime
+    predicted_by: Predictor | None
     predicted: float
     median: float
 
@@ -119,10 +120,14 @@ class Insight:
             return [MeasuredTrace(*row) for row in session.execute(wanted)]  # type: ignore[arg-type]
 
     def predictions(self, workload_hash: str, device_class_id: str, limit: int) -> list[Prediction]:
-        """Return the newest `limit` ranked trials of the workload on the device class, in the order they were
-        proposed."""
+        """Return the newest `limit` trials of the workload on the device class that a model had selected.
+
+        They come in the order in which they were proposed, those of one model together.
+        """
         wanted = (
-            select(Trial.id, Task.job_id, Task.id, Trial.created_at, Trial.predicted, Trial.median)
+            select(
+                *(Trial.id, Task.job_id, Task.id, Trial.created_at, Trial.predicted_by, Trial.predicted, Trial.median)
+            )
             .join(Task, Trial.task_id == Task.id)
             .where(
                 Trial.workload_hash == workload_hash,
@@ -130,7 +135,7 @@ class Insight:
                 Trial.median.is_not(None),
                 Trial.predicted.is_not(None),
             )
-            .order_by(Trial.created_at.desc(), Trial.task_id, Trial.number.desc())
+            .order_by(Trial.created_at.desc(), Trial.task_id, Trial.predicted_by, Trial.number.desc())
             .limit(limit)
         )
         with self._sessions.read() as session:

@@ -124,7 +124,7 @@ class DatabaseLedger:
     def _close_next(self) -> None:
         if self._closed is not None and self._closed < len(self._tasks):
             activity = f"closing race, {self._closed + 1} of {len(self._tasks)}"
-            self._db.jobs.set_activity(self._job.id, self._token, activity)
+            self._db.jobs.set_activity(self._job.id, self._token, activity, phase="closing races")
 
     def _note(self, note: str) -> None:
         if not self._db.jobs.add_note(self._job.id, self._token, note):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
+from db.states import JobSort
 from loopwright import schemas
 from loopwright.codegen.kinds import JobState
 from loopwright.codegen.versions import TVM_VERSION
@@ -96,16 +97,36 @@ def list_jobs(
     name: Annotated[str | None, Query(description="Only jobs of this name")] = None,
     q: Annotated[str, Query(max_length=200, description="Part of a name, or an id's beginning")] = "",
     since: Annotated[AwareDatetime | None, Query(description="Only jobs that were submitted then or later")] = None,
+    tag: Annotated[str | None, Query(max_length=64, description="Only jobs with this tag")] = None,
+    sort: Annotated[schemas.JobSort, Query(description="Column to sort by")] = "created",
+    order: Annotated[Literal["asc", "desc"] | None, Query(description="Without it, what suits the column")] = None,
 ) -> schemas.Page[schemas.Job]:
-    """List jobs, the newest first."""
+    """List jobs, the newest first unless sorted otherwise."""
     states = [JobState(each) for each in state or ()]
-    page = ctx.database.jobs.page(paging.size, paging.token, states, owner, group, name, search=q.strip(), since=since)
+    descending = sort != "name" if order is None else order == "desc"
+    page = ctx.database.jobs.page(
+        *(paging.size, paging.token, states, owner, group, name),
+        search=q.strip(),
+        since=since,
+        tag=tag,
+        sort=JobSort(sort),
+        descending=descending,
+    )
     return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
 
 
 @router.get("/{job_id}")
 def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
     """Return a job with its tasks and progress."""
+    return _job(ctx, job_id)
+
+
+@router.patch("/{job_id}", responses=BODY)
+@needs("submit")
+def describe_job(ctx: Ctx, visitor: Asking, job_id: str, body: schemas.DescribeJob) -> schemas.Job:
+    """Replace the tags and the description of one's own job, or, as an admin, of any job."""
+    _own(ctx, visitor, job_id, "describe it")
+    ctx.database.jobs.describe(job_id, tags=body.tags, description=body.description)
     return _job(ctx, job_id)
 
 

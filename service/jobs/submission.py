@@ -78,6 +78,8 @@ def _job(
         user_name=visitor.user,
         private=request.visibility == "private",
         labels=request.labels,
+        tags=tuple(request.tags),
+        description=request.description,
         gate=None if gate is None else gate.model_dump(mode="json"),
         idempotency_key=idempotency_key,
         request_digest=digest,
@@ -112,6 +114,8 @@ def resubmit(
         shapes=inputs.shapes,
         force=job.force if changes.force is None else changes.force,
         labels=job.labels,
+        tags=list(job.tags),
+        description=job.description,
     )
     [view] = submit(ctx, visitor, request, idempotency_key, tvm_version)
     return view

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -25,8 +26,12 @@ from service.records.wire import interval, library
 from service.units import micros
 from tuner.budget import Budget
 
+IN_QUEUE = "in the queue"
+"""The first phase of each job."""
 
-def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
+
+def job(view: JobView, tasks: Sequence[TaskView], activity: str | None = None) -> schemas.Job:
+    """Return a job with its tasks. ``activity`` is more than the job itself knows of what it waits for, if anything."""
     return schemas.Job(
         id=view.id,
         name=view.name,
@@ -44,7 +49,10 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
         started_at=view.started_at,
         finished_at=view.finished_at,
         error=view.error,
-        activity=view.activity,
+        activity=activity or view.activity,
+        phases=phases(view),
+        tags=list(view.tags),
+        description=view.description,
         device_s=sum(item.device_secs for item in tasks),
         notes=list(view.notes),
         suggested_trials=view.suggested_trials,
@@ -60,6 +68,18 @@ def job(view: JobView, tasks: Sequence[TaskView]) -> schemas.Job:
             for item, (of_model, of_budget) in zip(tasks, _shares(tasks), strict=True)
         ],
     )
+
+
+def phases(view: JobView) -> list[schemas.Phase]:
+    """Return what a job did, each phase until the next begins; one that began before phases were kept has none."""
+    if not view.phases and view.state != JobState.QUEUED:
+        return []
+    begun = [(IN_QUEUE, view.created_at), *((phase.activity, phase.started_at) for phase in view.phases)]
+    ends = [*(started_at for _, started_at in begun[1:]), view.finished_at]
+    return [
+        schemas.Phase(activity=activity, started_at=started_at, finished_at=finished_at)
+        for (activity, started_at), finished_at in zip(begun, ends, strict=True)
+    ]
 
 
 def budget(limits: Budget) -> schemas.Budget:
@@ -116,6 +136,7 @@ def task(view: TaskView, model_share: float | None, budget_share: float | None) 
         record_id=view.record_id,
         failures=view.failures,
         error=view.error,
+        finished_at=view.finished_at,
         model_share=model_share,
         budget_share=budget_share,
         library=library(view.library),
@@ -129,13 +150,16 @@ def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | No
     after = sum(each for each in bests if each is not None)
     if not tasks or None in baselines or None in bests or not after or view.has_variants:
         return None
+    searched = [None if item.searched_secs is None else item.weight * item.searched_secs for item in tasks]
     latency = after if view.model_secs is None else view.model_secs
     return schemas.ModelLatency(
         baseline_us=before * 1e6,
         best_us=after * 1e6,
+        searched_us=None if None in searched else 1e6 * math.fsum(each for each in searched if each is not None),
         measured_us=micros(view.model_secs),
         latency_us=latency * 1e6,
         speedup=before / latency,
+        interval=interval(tasks[0].interval) if len(tasks) == 1 else None,
     )
 
 
@@ -151,6 +175,7 @@ def trial(view: TrialView) -> schemas.Trial:
         state=view.state,
         origin=view.origin,
         predicted=view.predicted,
+        predicted_by=view.predicted_by,
         median_us=micros(view.median),
         failure_kind=view.failure_kind,
         failure_stage=view.failure_stage,
@@ -174,13 +199,14 @@ def event(view: EventView) -> schemas.Event:
     match view.change:
         case JobChanged(state, error):
             return schemas.JobChanged(state=state, error=error, at=view.created_at)
-        case TaskChanged(workload_hash, task_state, baseline, best):
+        case TaskChanged(workload_hash, task_state, baseline, best, range_):
             return schemas.TaskChanged(
                 workload_hash=workload_hash,
                 state=task_state,
                 baseline_us=micros(baseline),
                 best_us=micros(best),
                 speedup=None if baseline is None or best is None else baseline / best,
+                interval=interval(range_),
                 certified=best is not None,
                 at=view.created_at,
             )

@@ -107,15 +107,16 @@ def get_decisions(
         )
         for column in table.columns
     ]
-    return schemas.Decisions(device_class=chosen, columns=columns, rows=rows)
+    coverage = [schemas.Coverage(name=each.name, tried=each.tried, possible=each.possible) for each in table.coverage]
+    return schemas.Decisions(device_class=chosen, columns=columns, rows=rows, coverage=coverage)
 
 
 @router.get("/predictions")
 def get_predictions(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Predictions:
-    """Return the cost model's scores and the measured latencies of the newest 2,000 trials, by round."""
+    """Return the models' scores and the measured latencies of the newest 2,000 trials, by round."""
     chosen = _class(ctx, workload_hash, device_class)
     found = [] if chosen is None else ctx.database.insight.predictions(workload_hash, chosen, _MOST_PREDICTIONS)
-    together = itertools.groupby(found, key=lambda each: (each.task_id, each.created_at))
+    together = itertools.groupby(found, key=lambda each: (each.task_id, each.created_at, each.predicted_by))
     rounds = [_round(number, list(pairs)) for number, (_, pairs) in enumerate(together, 1)]
     ranked = [(each.rank_correlation, len(each.pairs)) for each in rounds if each.rank_correlation is not None]
     weight = sum(pairs for _, pairs in ranked)
@@ -126,6 +127,7 @@ def get_predictions(ctx: Ctx, workload_hash: str, device_class: ClassQuery = Non
 def _round(number: int, found: list[Prediction]) -> schemas.PredictionRound:
     return schemas.PredictionRound(
         number=number,
+        model=found[0].predicted_by,
         job_id=found[0].job_id,
         created_at=found[0].created_at,
         pairs=[

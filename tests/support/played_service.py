@@ -22,7 +22,7 @@ from typing import Any
 from db import Database
 from db.views import JobView, Peaks
 from loopwright.codegen.functions import write_only
-from loopwright.codegen.kinds import Lane, Origin
+from loopwright.codegen.kinds import Lane, Origin, Predictor
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
 from service.controller.controller import Controller
@@ -39,7 +39,18 @@ from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResul
 from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space
 from tuner.space.user import user_space
-from tuner.types import Activity, Failure, MeasureCandidate, Measured, Outcome, Span, TaskSpec, TensorInfo, Trial
+from tuner.types import (
+    Activity,
+    Failure,
+    LibraryTime,
+    MeasureCandidate,
+    Measured,
+    Outcome,
+    Span,
+    TaskSpec,
+    TensorInfo,
+    Trial,
+)
 from workers.messages import ModelProgram, ModelTimes
 from workers.ray.cluster import Offer
 from workers.ray.crew import Crew
@@ -63,6 +74,10 @@ class Stage:
         self.fault: Fault = lambda request: None
         self.in_slot: str | None = None
         """The trial that waits in the measuring slot, if one does."""
+        self.rounds: tuple[float, ...] = (1.0,) * 5
+        """Of a contender in a race: its samples as factors of its latency. The baseline has none of this noise."""
+        self.library: LibraryTime | None = None
+        """What a library takes in each race."""
         self._held_after: int | None = None
         self._changed = threading.Condition()
         self._races = threading.Event()
@@ -137,10 +152,13 @@ class PlayedFleet:
         contenders: dict[str, Raced | Failure] = {}
         for key, trace in request.contenders.items():
             asked = MeasureRequest(key, request.module_json, request.args, trace, None)
-            raced = Raced((_latency(trace, request.args),) * 5, _DIFFERENCE, _DIFFERENCE)
+            latency = _latency(trace, request.args)
+            raced = Raced(tuple(latency * factor for factor in self._stage.rounds), _DIFFERENCE, _DIFFERENCE)
             contenders[key] = self._stage.fault(asked) or raced
-        baseline = Raced((_latency(None, request.args),) * (5 if request.yardsticks else 0), 0.0, 0.0)
-        return RaceResult(baseline, contenders, sandbox=played_fleet.SANDBOX, system="played")
+        rounds = len(self._stage.rounds) if request.yardsticks else 0
+        baseline = Raced((_latency(None, request.args),) * rounds, 0.0, 0.0)
+        library = self._stage.library
+        return RaceResult(baseline, contenders, library=library, sandbox=played_fleet.SANDBOX, system="played")
 
     def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
         return one_by_one(self.race, requests, meanwhile)
@@ -196,7 +214,9 @@ class PlayedSearch:
 
     def propose(self, task: int, count: int, meanwhile: Meanwhile) -> list[MeasureCandidate]:
         traces = itertools.islice(self._programs[task], count)
-        return [MeasureCandidate(trace, Origin.RANDOM, _latency(trace)) for trace in traces]
+        return [
+            MeasureCandidate(trace, Origin.RANDOM, -_latency(trace), predicted_by=Predictor.RANKING) for trace in traces
+        ]
 
     def observe(self, task: int, candidate: MeasureCandidate, outcome: Outcome) -> None:
         """Nothing is learned."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tuner.types import TaskSpec, Workload
@@ -72,11 +72,21 @@ class DecisionColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of the values that a sampled decision may have were tried; see `loopwright.schemas.Coverage`."""
+
+    name: str
+    tried: int
+    possible: int
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionTable:
     """One row a trace, one value a column: a number or None, an index into the categories if there are any."""
 
     columns: list[DecisionColumn]
     rows: list[list[float | None]]
+    coverage: list[Coverage] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

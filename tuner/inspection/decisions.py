@@ -6,7 +6,9 @@ about, and the loops of the program that it makes, where threads and vectors sho
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +21,7 @@ import xgboost as xgb
 from loopwright.codegen.program.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.rule import RULE
 from loopwright.codegen.serialization import module_from_json
-from tuner.inspection.answers import DecisionColumn, DecisionTable, Kind
+from tuner.inspection.answers import Coverage, DecisionColumn, DecisionTable, Kind
 
 _VECTORIZED, _PARALLEL, _BOUND = 2, 1, 4
 """`tirx.ForKind`."""
@@ -38,8 +40,9 @@ _WORDS = {"unroll_explicit": "unroll steps", "unroll_implicit": "unroll steps"}
 _PARAMETERS = {"max_depth": 4, "eta": 0.2, "nthread": 1, "seed": 0, "tree_method": "exact", "verbosity": 0}
 _ROUNDS = 60
 
-Cell = tuple[str, Kind, float | str]
-"""A column's name and kind (tile, categorical, location, parallel, vector), and the value in it."""
+Cell = tuple[str, Kind, float | str, int | None]
+"""A column's name and kind (tile, categorical, location, parallel, vector), the value in it, and how many values a
+sampling instruction may give it; None if none samples it, or nobody counts them."""
 
 
 def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[DecisionTable]:
@@ -49,7 +52,8 @@ def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterat
     """
     mod = module_from_json(module_json)
     loops = _loops(mod)
-    found = [{name: (kind, value) for name, kind, value in _cells(mod, loops, trace)} for trace in traces]
+    drawn = [list(_cells(mod, loops, trace)) for trace in traces]
+    found = [{name: (kind, value) for name, kind, value, _ in cells} for cells in drawn]
     names = list(dict.fromkeys(name for row in found for name in row))
     columns, values = [], []
     for name in names:
@@ -66,7 +70,21 @@ def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterat
         for column, importance in zip(columns, _importances(values, latencies), strict=True)
     ]
     rows = [list(row) for row in zip(*values, strict=True)] or [[] for _ in traces]
-    yield DecisionTable(weighed, rows)
+    yield DecisionTable(weighed, rows, _coverage(drawn))
+
+
+def _coverage(traces: list[list[Cell]]) -> list[Coverage]:
+    tried: dict[str, set[float | str]] = {}
+    possible: dict[str, int] = {}
+    for name, _, value, values in itertools.chain.from_iterable(traces):
+        if values is not None:
+            tried.setdefault(name, set()).add(value)
+            possible[name] = max(possible.get(name, 0), values)
+    return [Coverage(name, len(values), possible[name]) for name, values in tried.items()]
+
+
+def _divisors(extent: int) -> int:
+    return sum(extent % factor == 0 for factor in range(1, extent + 1))
 
 
 def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:
@@ -113,21 +131,24 @@ def _sampled(trace: list[Any], loops: dict[str, list[str]]) -> Iterator[Cell]:
             for number, loop in enumerate(outputs):
                 named[loop] = f"{block}: tile {known[number] if len(known) == len(outputs) else f'loop {number + 1}'}"
         elif kind == "Annotate" and attributes[0].startswith(RULE):
-            yield "rule", "categorical", attributes[0].removeprefix(RULE)
+            yield "rule", "categorical", attributes[0].removeprefix(RULE), None
         elif kind in _DERIVED:
             named |= dict.fromkeys(outputs, f"{_DERIVED[kind]} {named.get(inputs[0], 'block').partition(':')[0]}")
         elif decision is None:
             continue
         elif kind in ("SamplePerfectTile", "SamplePartitionedTile"):
             name = once(named.get(inputs[0], "tile"))
+            # A partitioned tile need not divide the loop: nobody counts its values.
+            values = _divisors(math.prod(decision)) if kind == "SamplePerfectTile" else None
             for number, factor in enumerate(decision):
-                yield f"{name}[{number}]", "tile", float(factor)
+                yield f"{name}[{number}]", "tile", float(factor), values
         elif kind == "SampleCategorical":
             value = attributes[0][decision]
-            yield once(_purpose(used.get(outputs[0]), named)), "categorical", value if _is_number(value) else str(value)
+            name, shown = once(_purpose(used.get(outputs[0]), named)), value if _is_number(value) else str(value)
+            yield name, "categorical", shown, len(attributes[0])
         elif kind == "SampleComputeLocation":
             place = {-2: "inlined", -1: "own loops"}.get(decision, f"at loop {decision + 1}")
-            yield once(f"{named.get(inputs[0], 'block')}: place"), "location", place
+            yield once(f"{named.get(inputs[0], 'block')}: place"), "location", place, None
 
 
 def _purpose(use: tuple[str, list[Any], list[Any]] | None, named: dict[str, str]) -> str:
@@ -163,7 +184,7 @@ def _scheduled(func: tvm.tirx.PrimFunc) -> Iterator[Cell]:
         name = f"{names[-1]}: {word}"
         if name not in informative:
             informative.add(name)
-            yield name, kind, float(int(loop.extent))
+            yield name, kind, float(int(loop.extent)), None
 
 
 def _is_number(value: Any) -> bool:

@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
-from loopwright.codegen.kinds import Origin
+from loopwright.codegen.kinds import Origin, Predictor
 from loopwright.codegen.serialization import trace_to_json
 from tuner.cost_model.features import Features, extract, to_bytes
 from tuner.search.encoding import DecisionVector, Encoding
@@ -23,7 +23,7 @@ class Individual:
     """``program`` is TVM's structural hash of the scheduled module, which is valid in this process only.
 
     ``parent`` is the hash of the measured candidate that the individual descends from, if any; ``predicted`` the
-    value with which the surrogate selected it.
+    value with which the model ``predicted_by`` selected it.
     """
 
     space: DesignSpace
@@ -32,6 +32,7 @@ class Individual:
     program: int
     parent: str | None
     predicted: float | None = None
+    predicted_by: Predictor | None = None
 
     @classmethod
     def of(cls, space: DesignSpace, schedule: Schedule, origin: Origin, parent: str | None = None) -> Individual:
@@ -62,4 +63,5 @@ class Individual:
     def candidate(self) -> MeasureCandidate:
         """Return the individual as the ledger stores it, with the whole trace: builders need no postprocessors."""
         trace_json = trace_to_json(self.schedule.trace)
-        return MeasureCandidate(trace_json, self.origin, self.predicted, self.parent, to_bytes(self.features))
+        features = to_bytes(self.features)
+        return MeasureCandidate(trace_json, self.origin, self.predicted, self.parent, features, self.predicted_by)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from loopwright.codegen.kinds import Predictor
 from tuner.cost_model.gaussian_process import FloatArray, GaussianProcess
 from tuner.cost_model.model import CostModel, Sample
 from tuner.search.config import SearchConfig
@@ -68,6 +69,7 @@ class Surrogate:
         ranked = np.argsort(-scores, kind="stable")[:count]
         for index in ranked:
             individuals[index].predicted = float(scores[index])
+            individuals[index].predicted_by = Predictor.RANKING
         return [individuals[index] for index in ranked]
 
     def _fit_process(self) -> None:

@@ -85,6 +85,7 @@ class SearchContract:
                 search.observe(0, candidate, measured(1e-3 * (number + 1)))
         later = search.propose(0, 8, nothing_meanwhile)
         assert any(each.origin is Origin.MUTATION and each.predicted is not None for each in later)
+        assert all((each.predicted is None) == (each.predicted_by is None) for each in later)
 
     def test_failed_and_lost_trials_are_observed(self, opens: Opens) -> None:
         search = self.opened(opens, request(product(64)))

@@ -20,6 +20,8 @@ import psutil
 
 from loopwright.codegen.host import lock as host_lock
 
+OTHER_SECONDS = 3.0
+"""That others wait before users are told who has the lock. Not tuned: most timings take under a second."""
 LONG_SECONDS = 20.0
 """That others wait before who has the lock is named. Most timings take under a second."""
 STOPPED_SECONDS = 8.0
@@ -54,7 +56,10 @@ def is_child(process: psutil.Process) -> bool:
 
 
 class LockWatch:
-    """Looks at the kernel's list of locks. ``may_kill`` says of a stopped process whether it is ours to kill."""
+    """Looks at the kernel's list of locks. ``may_kill`` says of a stopped process whether it is ours to kill.
+
+    ``other`` is the program, for users, for which others have been waiting, unless this process started it.
+    """
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class LockWatch:
         self._stopped_seconds = stopped_seconds
         self._may_kill = may_kill
         self._seen: dict[int, _Seen] = {}
+        self.other: str | None = None
 
     def start(self) -> None:
         """Check the lock regularly, in a thread, as long as the process runs."""
@@ -86,10 +92,15 @@ class LockWatch:
         now = time.monotonic()
         uses = _uses(Path("/proc/locks").read_text().splitlines(), host_lock.files())
         self._seen = {pid: self._seen.get(pid) or _Seen() for pid in uses}
+        other = None
         for pid, seen in self._seen.items():
             seen.waited_for = (seen.waited_for or now) if uses[pid].is_waited_for else None
             with contextlib.suppress(psutil.NoSuchProcess):
-                self._judge(psutil.Process(pid), uses[pid], seen, now)
+                process = psutil.Process(pid)
+                self._judge(process, uses[pid], seen, now)
+                if seen.waited_for is not None and now - seen.waited_for > OTHER_SECONDS and not _is_mine(process):
+                    other = f"{process.name()} (process {pid})"
+        self.other = other
 
     def _judge(self, process: psutil.Process, use: _Use, seen: _Seen, now: float) -> None:
         is_stopped = process.status() == psutil.STATUS_STOPPED
@@ -112,6 +123,10 @@ class LockWatch:
                 ", stopped" if is_stopped else "",
                 now - seen.waited_for,
             )
+
+
+def _is_mine(process: psutil.Process) -> bool:
+    return any(parent.pid == os.getpid() for parent in process.parents())
 
 
 def _name(process: psutil.Process) -> str:

@@ -176,11 +176,14 @@ class Measurer:
         )
         self._turn = Turn(self._child)
         self._child.start()
-        LockWatch().start()
+        self._lock_watch = LockWatch()
+        self._lock_watch.start()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
-        return encode(replace(self._slot.status(self._level, system(self._device.kind)), leaving=self._leaving))
+        status = self._slot.status(self._level, system(self._device.kind))
+        waits_for = None if status.since is None else self._lock_watch.other
+        return encode(replace(status, leaving=self._leaving, waits_for=waits_for))
 
     @ray.method(concurrency_group=CONTROL)
     def leave(self) -> None:

@@ -239,6 +239,7 @@ class Cluster:
                 slot_trial_id=slot.trial,
                 slot_use=self._use(offer.id, now, slot.used),
                 leaving=slot.leaving,
+                waits_for=slot.waits_for,
             )
             for offer in offers
             if (slot := slots.get(offer.measurer)) is not None

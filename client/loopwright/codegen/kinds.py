@@ -84,6 +84,15 @@ class Origin(StrEnum):
     """Measured elsewhere and imported; no search proposes it."""
 
 
+class Predictor(StrEnum):
+    """The model whose score selected a candidate. Scores of different models cannot be compared."""
+
+    RANKING = "ranking"
+    """XGBoost, which ranks programs of all tasks by their features."""
+    GAUSSIAN_PROCESS = "gaussian_process"
+    """Over the decisions of one task, from its own trials."""
+
+
 class Lane(StrEnum):
     """The kind of work in a slice of a timeline."""
 

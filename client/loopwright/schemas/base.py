@@ -19,6 +19,10 @@ def _shown(text: str) -> str:
 Label = Annotated[str, Field(min_length=1, max_length=labels.LONGEST), AfterValidator(_shown)]
 """A name that somebody gives; see `loopwright.codegen.labels`."""
 
+MOST_TAGS = 16
+Tags = Annotated[list[Annotated[Label, Field(max_length=64)]], Field(max_length=MOST_TAGS)]
+"""Words that users give to jobs."""
+
 LabelWord = Annotated[str, Field(pattern=f"^{worker_labels.WORD}$")]
 """The key or the value of a worker's label; see `loopwright.codegen.worker_labels`."""
 

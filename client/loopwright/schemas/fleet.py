@@ -80,7 +80,7 @@ class Worker(Wire):
     builders: int
     """Number of candidates that the worker compiles at a time."""
     sandbox: SandboxLevel
-    """The walls around the process that runs programs on the device."""
+    """The sandbox of the process that runs programs on the device."""
     alive: bool
     """Whether it was seen within the last 20 s."""
     last_seen_at: datetime

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
+from loopwright.codegen.kinds import Predictor
 from loopwright.schemas.base import Wire
 from loopwright.schemas.fleet import Peaks
 from loopwright.schemas.gates import Range
@@ -74,6 +77,17 @@ class DecisionRow(Wire):
     """One value per column; None if the trial's trace does not make this choice."""
 
 
+class Coverage(Wire):
+    """How many of the values that a decision may have were tried."""
+
+    name: str
+    """What is decided, as `DecisionColumn.name`."""
+    tried: int
+    """Different values in the trials."""
+    possible: int
+    """Values that it may have: options of a choice, divisors of a loop's extent. Rules may exclude some of them."""
+
+
 class Decisions(Wire):
     """The choices of the fastest trials, as a table: for parallel coordinates."""
 
@@ -83,10 +97,12 @@ class Decisions(Wire):
     """The decisions."""
     rows: list[DecisionRow]
     """The fastest first."""
+    coverage: list[Coverage] = Field(default_factory=list)
+    """What these trials tried of each decision of which the values are known, those included in which they agree."""
 
 
 class PredictionPair(Wire):
-    """The cost model's score (higher is faster, without a unit) and the measured latency."""
+    """A model's score (higher is faster, without a unit) and the measured latency."""
 
     record_id: str
     """Id of the record, for ``GET /records/{id}``."""
@@ -97,10 +113,12 @@ class PredictionPair(Wire):
 
 
 class PredictionRound(Wire):
-    """The trials that were proposed together."""
+    """The trials that were proposed together and selected by one model."""
 
     number: int
-    """Number of the round, from 1 for the oldest."""
+    """Number of the round, from 1 for the oldest; trials that two models selected together are two rounds."""
+    model: Predictor | None = None
+    """The model: scores of different models cannot be compared. None for trials of services before they kept it."""
     job_id: str
     """Id of the job, for ``GET /jobs/{id}``."""
     created_at: datetime

@@ -9,9 +9,18 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticSerializationError
 
 from loopwright.codegen import worker_labels
-from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Lane, Stage, TaskState, TrialState
+from loopwright.codegen.kinds import (
+    AnsweredFrom,
+    FailureKind,
+    JobState,
+    Lane,
+    Predictor,
+    Stage,
+    TaskState,
+    TrialState,
+)
 from loopwright.codegen.math_mode import MathMode
-from loopwright.schemas.base import Label, LabelWord, Wire
+from loopwright.schemas.base import Label, LabelWord, Tags, Wire
 from loopwright.schemas.gates import Gate, Range
 from loopwright.schemas.rechecks import RecheckFinished
 from loopwright.schemas.workloads import Best, Library, Tensor
@@ -50,6 +59,13 @@ class Budget(Wire):
 Visibility = Literal["team", "private"]
 """``private``: only its owner and admins see a job, and its workloads unless others submitted them, too."""
 
+
+LONGEST_DESCRIPTION = 4_000
+"""Characters."""
+Description = Annotated[str, Field(max_length=LONGEST_DESCRIPTION)]
+JobSort = Literal["created", "name", "gain"]
+"""What lists of jobs are sorted by; ``gain`` is the time that one run of the tuned model saves, 0 until the job has
+succeeded."""
 
 MOST_TARGETS = 8
 """Of one submission. The service reads the module once for each of them, which takes about 3 s for the largest models
@@ -93,6 +109,10 @@ class SubmitJob(Wire):
     """Reference with which the model is compared when its tasks are finished."""
     labels: dict[LabelWord, LabelWord] = Field(default_factory=dict, max_length=worker_labels.MOST)
     """Only workers with all of these labels measure the job."""
+    tags: Tags = Field(default_factory=list)
+    """Words by which lists of jobs can be narrowed, such as ``nightly``."""
+    description: Description = ""
+    """What the job is for, in the user's words."""
 
     @model_validator(mode="after")
     def _is_unicode(self) -> Self:
@@ -149,6 +169,8 @@ class Task(Wire):
     """Failed trials, by kind of failure."""
     error: str | None
     """Why the task failed; None if it did not."""
+    finished_at: datetime | None = None
+    """When it ended, with its certificate if it succeeded; None until then."""
     model_share: float | None
     """Weight times best latency so far, divided by the sum over the job's tasks; None until each has a latency, and in
     a job for several shapes."""
@@ -182,12 +204,29 @@ class ModelLatency(Wire):
     """The functions of one run without a schedule, in microseconds."""
     best_us: float
     """The functions of one run with the best schedules so far, in microseconds."""
+    searched_us: float | None = None
+    """The functions of one run with the fastest trials of the search, before the closing races; None if a function was
+    not searched. The fastest of many trials is faster than the same program in a race."""
     measured_us: float | None = None
     """Measured time of one run on the fleet, as one program with its bests; None if it was not timed."""
     latency_us: float
     """What one run takes, as far as it is known: ``measured_us``, or ``best_us`` where that is None."""
     speedup: float
     """``baseline_us / latency_us``. The untuned program is not timed as one, so that this is rather too small."""
+    interval: Range | None = None
+    """The speedup with its interval, if the model is one function, which is certified; None for several: the model is
+    timed without a race."""
+
+
+class Phase(Wire):
+    """What a job did or waited for in a part of its time."""
+
+    activity: str
+    """In words, such as ``in the queue``, ``searching`` or ``closing races``."""
+    started_at: datetime
+    """When it began."""
+    finished_at: datetime | None
+    """When the next phase began, or the job ended; None until then."""
 
 
 class Job(Wire):
@@ -226,7 +265,13 @@ class Job(Wire):
     error: str | None
     """Why it failed, or succeeded only ``partly``; else None."""
     activity: str | None = None
-    """What a running job does or waits for, in words, such as ``closing race, 3 of 15``; None if it is not running."""
+    """What a job does or waits for, in words, such as ``closing race, 3 of 15``; None once it has ended."""
+    phases: list[Phase] = Field(default_factory=list)
+    """What it did since it was submitted; empty for jobs of services before they kept it."""
+    tags: list[str] = Field(default_factory=list)
+    """Words that its user gave it, sorted."""
+    description: str = ""
+    """What it is for, in its user's words."""
     device_s: float = 0.0
     """Seconds that its trials were in measuring slots; closing races are not counted."""
     notes: list[str]
@@ -279,6 +324,9 @@ class Trial(Wire):
     schedule of this or a related workload), import."""
     predicted: float | None
     """Score that a model predicted to rank candidates: higher is faster, without a unit; None without a prediction."""
+    predicted_by: Predictor | None = None
+    """The model, ``ranking`` (XGBoost) or ``gaussian_process``: scores of one model can be compared. None without a
+    prediction, and for trials of services before they kept it."""
     median_us: float | None
     """Median latency of a call, in microseconds; None unless it was measured."""
     failure_kind: FailureKind | None
@@ -321,6 +369,8 @@ class TaskChanged(Wire):
     """Latency of the best, in microseconds; None unless it is certified."""
     speedup: float | None
     """``baseline_us / best_us``; None unless it is certified."""
+    interval: Range | None = None
+    """The speedup with its interval, as `Certificate.interval`; None unless it is certified."""
     certified: bool
     """Whether the best has a certificate."""
     at: datetime
@@ -336,6 +386,15 @@ class TrialFinished(Trial):
 
 Event = JobChanged | TaskChanged | TrialFinished | RecheckFinished
 """Data of a server-sent event of ``GET /jobs/{id}/events``; ids of events increase, and can resume the stream."""
+
+
+class DescribeJob(Wire):
+    """Body of ``PATCH /jobs/{id}``: what its user says of a job; None: unchanged."""
+
+    tags: Tags | None = None
+    """The new tags, in place of all that it has."""
+    description: Description | None = None
+    """The new description."""
 
 
 class Resubmit(Wire):

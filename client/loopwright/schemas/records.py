@@ -34,7 +34,7 @@ class Record(Wire):
     job_id: str | None
     """The job that measured it; None for imported records."""
     sandbox: SandboxLevel | None = None
-    """The walls around the process that measured it; None for imported records."""
+    """The sandbox of the process that measured it; None for imported records."""
     created_at: datetime
     """When it was measured or imported."""
 

@@ -113,7 +113,7 @@ class Certificate(Wire):
     library: Library | None
     """Time of a vendor's library in the same rounds; None if no library computes the same operation."""
     sandbox: SandboxLevel
-    """The walls around the closing race."""
+    """The sandbox of the closing race."""
     device_state: DeviceState | None = None
     """Of the GPU of the closing race, after the last round; None for CPUs, and if the driver told nothing."""
     conditions: str

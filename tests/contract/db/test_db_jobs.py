@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from db import IdempotencyConflict, InvalidPage, NotFound
 from db.access.views import Quota
 from db.inputs import LabelledMachine, NewJob
-from db.states import FinalState, Scope
+from db.states import FinalState, JobSort, Scope
 from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 from tuner.budget import Budget
@@ -356,6 +356,67 @@ def test_an_activity_is_that_of_a_running_job(world: World) -> None:
     world.db.jobs.set_activity(job_id, again.lease_token, "searching")
     world.db.jobs.finish(job_id, again.lease_token, JobState.SUCCEEDED)
     assert world.db.jobs.get(job_id).activity is None
+
+
+def test_a_job_keeps_what_it_did_and_when(world: World) -> None:
+    claimed, _ = world.started("a")
+    job_id, token = claimed.job.id, claimed.lease_token
+    for activity, phase in (
+        ("searching", None),
+        ("searching", None),
+        ("closing race, 1 of 2", "closing races"),
+        ("closing race, 2 of 2", "closing races"),
+    ):
+        world.db.jobs.set_activity(job_id, token, activity, phase)
+        world.clock.forward(10)
+    world.db.jobs.release(job_id, token)
+    phases = world.db.jobs.get(job_id).phases
+    assert [phase.activity for phase in phases] == ["searching", "closing races", "in the queue again"]
+    assert [(phase.started_at - phases[0].started_at).total_seconds() for phase in phases] == [0, 20, 40]
+    world.db.jobs.release(job_id, token)
+    assert world.db.jobs.get(job_id).phases == phases
+
+
+def test_users_describe_jobs_and_find_them_by_their_tags(world: World) -> None:
+    first = world.job(tags=("nightly", "release 1", "nightly"), description="of Monday")
+    second = world.job(tags=("night%",))
+    assert (first.tags, first.description) == (("nightly", "release 1"), "of Monday")
+
+    def tagged(tag: str) -> list[str]:
+        return [job.id for job in world.db.jobs.page(tag=tag).items]
+
+    assert tagged("nightly") == [first.id]
+    assert tagged("night%") == [second.id]
+    assert tagged("release") == []  # part of a tag
+    described = world.db.jobs.describe(first.id, tags=[])
+    assert (described.tags, described.description) == ((), "of Monday")
+    assert world.db.jobs.describe(first.id, description="").tags == ()
+    assert world.db.jobs.get(first.id).description == ""
+    assert tagged("nightly") == []
+    with pytest.raises(NotFound):
+        world.db.jobs.describe("nothing", tags=["x"])
+
+
+def test_lists_are_sorted_page_by_page(world: World) -> None:
+    world.measured(0.5, name="b")  # saves half a second in each of two calls
+    world.measured(0.25, hash="w1", name="c")
+    world.job("w2", name="a")
+
+    def names(sort: JobSort, *, descending: bool) -> list[str]:
+        found, token = [], None
+        while True:
+            page = world.db.jobs.page(1, token, sort=sort, descending=descending)
+            found += [job.name for job in page.items]
+            token = page.next_page_token
+            if token is None:
+                return found
+
+    assert names(JobSort.NAME, descending=False) == ["a", "b", "c"]
+    assert names(JobSort.GAIN, descending=True) == ["c", "b", "a"]
+    assert names(JobSort.CREATED, descending=False) == ["b", "c", "a"]
+    token = world.db.jobs.page(1).next_page_token
+    with pytest.raises(InvalidPage):
+        world.db.jobs.page(1, token, sort=JobSort.GAIN)
 
 
 def test_tasks_keep_where_they_are_called(world: World) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from db import InvalidTransition, NotFound
 from db.states import EventType
-from db.views import TaskChanged
-from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage, TaskState
+from db.views import SpeedupInterval, TaskChanged
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, Grade, JobState, Origin, Stage, TaskState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
 from tuner.types import Failure, LibraryTime, MeasureCandidate, Measured
@@ -135,7 +135,8 @@ def test_an_answer_carries_the_figures_of_its_certificate(world: World) -> None:
     assert task.library == LibraryTime("NumPy", (0.5, 0.25, 0.75))
     assert (task.trials, task.failed) == (0, 0)
     event = world.db.events.after(claimed.job.id)[-1]
-    assert event.change == TaskChanged("w0", TaskState.SUCCEEDED, baseline_secs=1.0, best_secs=0.25)
+    interval = SpeedupInterval(4.0, 4.0, 4.0, Grade.CLEAN)
+    assert event.change == TaskChanged("w0", TaskState.SUCCEEDED, 1.0, 0.25, interval)
 
 
 def test_progress_comes_from_the_ledger_until_there_is_a_certificate(world: World) -> None:

@@ -185,6 +185,7 @@ def test_the_event_of_a_trial_is_its_line(world: World) -> None:
             state=TrialState.MEASURED,
             origin=Origin.RANDOM,
             predicted=0.5,
+            predicted_by=None,
             median=0.5,
             failure_kind=None,
             failure_stage=None,

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
+from db.inputs import WorkerReport
+from db.views import JobView
+from loopwright.codegen.kinds import SandboxLevel
 from service.context import Context
 from service.identity.visitor import Identities
 from service.jobs import wire
 from service.jobs.finished import on_wire
+from service.jobs.waits import Waits
 from service.settings import Settings
 from tests.contract.db.conftest import BASELINE, World
-from tuner.types import Measured
+from tuner.types import Activity, Measured
+
+_IDLE = Activity()
 
 
 @pytest.fixture
@@ -27,10 +33,57 @@ def test_jobs_are_sent_with_their_tasks_in_the_order_asked_for(world: World, ctx
     world.measured(0.25, hash="w1")
     world.job("a", "b")
     views = world.db.jobs.page().items
-    expected = [wire.job(view, world.db.tasks.of_job(view.id)) for view in views]
+    waits = Waits.read(ctx)
+    expected = [wire.job(view, world.db.tasks.of_job(view.id), waits.activity(view)) for view in views]
+    for job in expected:
+        if job.state == "succeeded":
+            job.activity = None
     for _ in range(2):
         assert on_wire(ctx, views) == expected
         assert on_wire(ctx, views[::-1]) == expected[::-1]
+
+
+def test_a_job_that_does_not_get_on_says_why(world: World, ctx: Context) -> None:
+    queued = world.job(labels={"rack": "b"})
+    machine: dict[str, Any] = {"host": "host", "device": "cpu", "device_class": world.device_class, "builders": 2}
+
+    def activity(view: JobView) -> str:
+        [job] = on_wire(ctx, [view])
+        assert job.activity is not None
+        return job.activity
+
+    def register(labels: dict[str, str], activity: Activity = _IDLE) -> None:
+        report = WorkerReport("host/cpu", **machine, sandbox=SandboxLevel.NONE, labels=labels, activity=activity)
+        world.db.workers.register(report)
+
+    register({"rack": "a"})
+    none = f"waiting for a worker of the device class {world.device_class.id} with rack=b: none is alive"
+    assert activity(queued) == none
+    register({"rack": "b"})
+    assert activity(queued) == "waiting for its turn in the queue"
+    world.db.workers.drain("host/cpu", drained=True)
+    assert activity(queued) == "waiting for a worker: all that can measure it are drained or in quarantine"
+    world.db.workers.drain("host/cpu", drained=False)
+    claimed = world.claim()
+    world.db.jobs.set_activity(queued.id, claimed.lease_token, "searching")
+    running = world.db.jobs.get(queued.id)
+    assert activity(running) == "searching"
+    register({"rack": "b"}, Activity(waits_for="python3 (process 7)"))
+    assert activity(running) == "searching; waiting for the machine, which python3 (process 7) uses"
+    world.clock.forward(60)
+    assert activity(running).startswith(
+        f"searching; waiting for a worker of the device class {world.device_class.id} (cpu-1) with rack=b"
+    )
+
+
+def test_a_job_that_has_ended_can_be_described(world: World, ctx: Context) -> None:
+    world.measured(0.5)
+    [view] = world.db.jobs.page().items
+    on_wire(ctx, [view])
+    world.db.jobs.describe(view.id, tags=["kept"], description="for the record")
+    [job] = on_wire(ctx, world.db.jobs.page().items)
+    assert (job.tags, job.description) == (["kept"], "for the record")
+    assert job.tasks[0].finished_at is not None
 
 
 def test_a_running_job_is_read_anew(world: World, ctx: Context) -> None:

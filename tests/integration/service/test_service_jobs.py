@@ -143,6 +143,32 @@ def test_a_job_for_several_shapes_is_submitted_anew(api: Api) -> None:
     assert hashes[0] == hashes[1]
 
 
+def test_a_job_is_described_by_its_owner(api: Api, job: dict[str, Any]) -> None:
+    made = api.submit(product(35), tags=["b", "a", "b"], description="line 1\nline 2")
+    assert (made["tags"], made["description"]) == (["a", "b"], "line 1\nline 2")
+    assert api.post(f"/jobs/{made['id']}/resubmit", {}, 202)["tags"] == ["a", "b"]
+    path = f"/api/v1/jobs/{made['id']}"
+    changed = api.http.patch(path, json={"tags": ["c"]}, headers=api.headers).json()
+    assert (changed["tags"], changed["description"]) == (["c"], "line 1\nline 2")
+    assert [each["id"] for each in api.get("/jobs", tag="c")["items"]] == [made["id"]]
+    for refused in ({"tags": ["x" * 65]}, {"tags": ["a\nb"]}, {"tags": ["a"] * 17}, {"description": "x" * 4_001}):
+        assert api.http.patch(path, json=refused, headers=api.headers).status_code == 422, refused
+    assert api.http.patch("/api/v1/jobs/nothing", json={}, headers=api.headers).status_code == 404
+    names = [each["name"] for each in api.get("/jobs", sort="name", page_size=500)["items"]]
+    assert names == sorted(names)
+    assert api.get("/jobs", sort="gain")["items"][0]["id"] == job["id"]
+    assert api.http.get("/api/v1/jobs", params={"sort": "luck"}, headers=api.headers).status_code == 422
+
+
+def test_a_finished_job_has_its_phases_and_figures(job: dict[str, Any]) -> None:
+    assert [phase["activity"] for phase in job["phases"]] == ["in the queue"] or job["phases"] == []
+    assert job["activity"] is None
+    [task] = job["tasks"]
+    assert task["finished_at"]
+    assert job["model"]["interval"] == task["interval"]
+    assert job["model"]["searched_us"] is not None
+
+
 def test_jobs_by_state(api: Api, job: dict[str, Any]) -> None:
     waiting = api.submit(product(33))
     assert [each["id"] for each in api.get("/jobs", state="queued")["items"]] == [waiting["id"]]

@@ -16,6 +16,7 @@ import pytest
 
 from loopwright.codegen.host import lock as host_lock
 from tests.support.waiting import wait_for
+from workers.child import lock_watch
 from workers.child.lock_watch import LockWatch
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -199,10 +200,16 @@ def test_who_works_with_the_lock_is_named_once_and_left_alone(
     assert says(working) == "in"
     waiting = [holder("quiet"), holder("busy")]
     assert all(silent(process, 0.2) for process in waiting)
+    monkeypatch.setattr(lock_watch, "OTHER_SECONDS", 0.0)
     watch = LockWatch(seconds=0.0, may_kill=lambda _: True)
     for _ in range(3):
         watch.look()
         time.sleep(0.05)
+    assert watch.other is None, "this process started all of them"
+    monkeypatch.setattr(lock_watch, "_is_mine", lambda process: process.pid != working.pid)
+    watch.look()
+    assert watch.other is not None
+    assert f"(process {working.pid})" in watch.other
     assert caplog.text.count(f"process {working.pid} (") == 1
     # The timing that waits has the turnstile, for which the build waits.
     assert caplog.text.count(f"process {waiting[0].pid} (") == 1

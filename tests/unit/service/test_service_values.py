@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from db.states import EventType
-from db.views import Change, EventView, JobChanged, JobView, TaskChanged, TaskView, TrialFinished, TrialView
-from loopwright.codegen.kinds import AnsweredFrom, JobState, Lane, Origin, TaskState, ThrottleReason, TrialState
+from db.views import (
+    Change,
+    EventView,
+    JobChanged,
+    JobView,
+    Phase,
+    SpeedupInterval,
+    TaskChanged,
+    TaskView,
+    TrialFinished,
+    TrialView,
+)
+from loopwright.codegen.kinds import AnsweredFrom, Grade, JobState, Lane, Origin, TaskState, ThrottleReason, TrialState
 from service.api.cache import Cache
 from service.jobs import wire
 from service.jobs.chrome_trace import chrome_trace
@@ -109,6 +120,9 @@ JOB = JobView(
     model_secs=None,
     group_id=None,
     labels={},
+    tags=("nightly",),
+    description="",
+    phases=(),
     has_variants=False,
 )
 TASK = TaskView(
@@ -132,6 +146,7 @@ TASK = TaskView(
     failures={},
     baseline_secs=1.0,
     best_secs=0.5,
+    searched_secs=0.25,
     device_secs=2.25,
     library=LibraryTime("NumPy", (0.75, 0.25, 0.5)),
     interval=None,
@@ -149,6 +164,38 @@ def test_a_task_says_where_the_model_calls_it_in_short_and_in_full() -> None:
 def test_a_job_says_what_it_does_and_how_long_it_measured() -> None:
     shown = wire.job(JOB, [TASK, replace(TASK, device_secs=0.5)])
     assert (shown.activity, shown.device_s) == ("closing race, 3 of 15", 2.75)
+
+
+def test_phases_end_when_the_next_begins_and_the_last_with_the_job() -> None:
+    began = NOW + timedelta(seconds=3)
+    done = replace(JOB, state=JobState.SUCCEEDED, phases=(Phase("searching", began),), finished_at=LATER)
+    assert [tuple(phase.model_dump().values()) for phase in wire.phases(done)] == [
+        ("in the queue", NOW, began),
+        ("searching", began, LATER),
+    ]
+    assert wire.phases(replace(done, finished_at=None))[-1].finished_at is None
+    # Of a job that an earlier release ran, nobody knows how long it was in the queue.
+    assert wire.phases(replace(done, phases=())) == []
+    [waits] = wire.phases(replace(JOB, state=JobState.QUEUED, started_at=None))
+    assert (waits.activity, waits.finished_at) == ("in the queue", None)
+
+
+def test_each_latency_of_a_model_is_its_own_sum() -> None:
+    model = wire.job(replace(JOB, model_secs=2.5), [TASK, replace(TASK, weight=3)]).model
+    assert model is not None
+    assert (model.searched_us, model.best_us, model.measured_us) == (1e6, 2e6, 2.5e6)
+    assert model.latency_us == model.measured_us
+    answered = wire.job(JOB, [TASK, replace(TASK, searched_secs=None)]).model
+    assert answered is not None
+    assert answered.searched_us is None
+
+
+def test_the_speedup_of_a_model_of_one_function_has_that_functions_interval() -> None:
+    raced = replace(TASK, interval=SpeedupInterval(2.0, 1.5, 2.5, Grade.NOISY))
+    alone, two = wire.job(JOB, [raced]), wire.job(JOB, [raced, raced])
+    assert alone.model is not None
+    assert two.model is not None
+    assert (alone.model.interval, two.model.interval) == (alone.tasks[0].interval, None)
 
 
 def test_a_job_for_several_shapes_does_not_sum_its_variants() -> None:
@@ -214,6 +261,7 @@ def trial(number: int, *spans: Span) -> TrialView:
         state=TrialState.MEASURED,
         origin=Origin.RANDOM,
         predicted=None,
+        predicted_by=None,
         median=1e-3,
         failure_kind=None,
         failure_stage=None,

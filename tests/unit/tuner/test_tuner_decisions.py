@@ -55,6 +55,11 @@ def test_columns_are_named_after_block_and_loop(product: tuple[Workload, list[st
         instructions, decisions = json.loads(trace)
         factors = dict(decisions)[next(n for n, i in enumerate(instructions) if i[0] == "SamplePerfectTile")]
         assert row[place] == factors[3]
+    covered = {each["name"]: (each["tried"], each["possible"]) for each in answer["coverage"]}
+    factors = {row[place] for row in answer["rows"]}
+    assert covered["Y: tile i[3]"] == (len(factors), 7), "64 has seven divisors"
+    assert "Y: parallel" not in covered, "no instruction samples it"
+    assert all(1 <= tried <= possible for tried, possible in covered.values())
     assert named["Y: tile i[3]"]["log"]
     assert not named["unroll steps"]["log"]
 
@@ -88,7 +93,8 @@ def test_one_trial_has_all_its_decisions(product: tuple[Workload, list[str]]) ->
 def test_equal_rows_have_nothing_to_show(product: tuple[Workload, list[str]]) -> None:
     workload, found = product
     (answer,) = table(workload.module_json, [found[0], found[0]], [1.0, 2.0])
-    assert answer == {"columns": [], "rows": [[], []]}
+    assert (answer["columns"], answer["rows"]) == ([], [[], []])
+    assert {each["tried"] for each in answer["coverage"]} == {1}
 
 
 def test_threads_of_a_gpu() -> None:

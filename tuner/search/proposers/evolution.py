@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopwright.codegen.kinds import Origin
+from loopwright.codegen.kinds import Origin, Predictor
 from tuner.search.config import SearchConfig
 from tuner.search.encoding import DecisionVector
 from tuner.search.individual import Individual
@@ -43,6 +43,7 @@ class Evolution:
             individual = Individual.replay(self.space, vector.decided_trace(), self.rng, origin, parent)
             if individual is not None and population.select(individual):
                 individual.predicted = values[index]
+                individual.predicted_by = Predictor.GAUSSIAN_PROCESS
                 selected.append(individual)
         return selected
 
