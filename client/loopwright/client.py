@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -127,6 +128,8 @@ class Client:
         visibility: schemas.Visibility = "team",
         gate: schemas.Gate | None = None,
         labels: dict[str, str] | None = None,
+        tags: Sequence[str] = (),
+        description: str = "",
         idempotency_key: str | None = None,
         **options: Unpack[BudgetAndModelOptions],
     ) -> Job | JobGroup:
@@ -147,6 +150,8 @@ class Client:
                 submitted them, too.
             gate: the reference with which the tuned model is compared; `check` makes one.
             labels: ``{"rack": "a"}``: only workers that have all of these labels measure the job.
+            tags: words by which `jobs` narrows the list, such as ``["nightly"]``.
+            description: what the job is for; shown on its page.
             idempotency_key: a second submission with the same key returns the same job. By default a new key, so that
                 a retry after a lost answer submits once.
             options: the budget, and the options of a plain model. ``max_trials`` (64 by default), ``max_seconds``,
@@ -184,6 +189,8 @@ class Client:
             visibility=visibility,
             gate=None if gate is None else gate.model_dump(mode="json"),
             labels=labels or {},
+            tags=list(tags),
+            description=description,
         )
         response = self._transport.request(
             "POST",
@@ -252,16 +259,27 @@ class Client:
         *,
         name: str | None = None,
         states: Sequence[schemas.JobState] = (),
+        tag: str | None = None,
+        search: str | None = None,
+        since: datetime | None = None,
+        sort: schemas.JobSort = "created",
     ) -> Iterator[Job]:
-        """Yield jobs, the newest first, or the jobs of one group in the order of its targets.
+        """Yield jobs, the newest first unless sorted otherwise, or those of one group in the order of its targets.
 
         Args:
             owner: only jobs of this user.
             group: only jobs of this group.
             name: only jobs of this name.
             states: only jobs in one of these states.
+            tag: only jobs with this tag.
+            search: only jobs whose name contains this, or whose id begins with it.
+            since: only jobs that were submitted then or later; a time with its zone.
+            sort: ``"created"``, ``"name"``, or ``"gain"``: those first that save most of one run of their model.
         """
-        wanted = {"owner": owner, "group": group, "name": name, "state": list(states) or None}
+        wanted = {
+            **{"owner": owner, "group": group, "name": name, "state": list(states) or None, "tag": tag, "q": search},
+            **{"since": None if since is None else since.isoformat(), "sort": None if sort == "created" else sort},
+        }
         for info in self._transport.pages(schemas.Job, f"{API}/jobs", **wanted, page_size=PAGE_SIZE):
             yield Job(self._transport, info)
 

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Target, connect, to_model
+from loopwright.cli.options import (
+    ExactMath,
+    Json,
+    ManyExtents,
+    Math,
+    ModelFile,
+    Target,
+    connect,
+    default_name,
+    to_model,
+)
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.errors import CheckFailed, InvalidRequest
 from loopwright.jobs.check_result import CheckResult, write_reference
@@ -65,7 +75,7 @@ def check(
         raise typer.BadParameter("give --against, or --record, or both", param_hint="--against")
     allowed = _share(max_slowdown)
     source = to_model(model, extents, exact_math, math)
-    submission = SubmitOptions(max_trials=max_trials, max_seconds=max_seconds, name=name or Path(model).stem)
+    submission = SubmitOptions(max_trials=max_trials, max_seconds=max_seconds, name=name or default_name(model))
     try:
         with connect(context) as client:
             if against is None:

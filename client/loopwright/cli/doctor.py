@@ -31,7 +31,7 @@ def doctor(
 ) -> None:
     """Check this installation and its service; exit status 1 if something does not work.
 
-    In a checkout of Loopwright it also checks what the service needs: walls, devices, database, Ray, port.
+    In a checkout of Loopwright it also checks what the service needs: sandbox, devices, database, Ray, port.
     """
     findings = [*checks.of_this_python(), *checks.of_the_checkout(serve or [])]
     if not offline:

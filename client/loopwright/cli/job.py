@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,19 +23,22 @@ from loopwright.cli.options import (
     Math,
     MaxDeviceSeconds,
     ModelFile,
+    Tags,
     TargetLatency,
     Targets,
     Until,
     connect,
+    default_name,
     in_microseconds,
     labels,
     named_job,
     to_model,
 )
-from loopwright.cli.output import print_json, print_line
+from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
 from loopwright.client import Client
 from loopwright.jobs.job import Job
+from loopwright.jobs.job_diff import DIFF
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import SubmitOptions
 from loopwright.results.tables import called
@@ -73,6 +77,8 @@ def submit(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Measure only on workers with this label; repeat for more."),
     ] = None,
+    tag: Tags = None,
+    description: Annotated[str, typer.Option(help="What the job is for.")] = "",
     idempotency_key: Annotated[
         str | None, typer.Option(help="Any text; a second submission with the same key returns the same job.")
     ] = None,
@@ -89,11 +95,13 @@ def submit(
         until=until,
         space=json.loads(space.read_text(encoding="utf-8")) if space else None,
         seed=seed,
-        name=name or Path(model).stem,
+        name=name or default_name(model),
         priority=priority,
         force=force,
         visibility="private" if private else "team",
         labels=labels(label),
+        tags=tag or (),
+        description=description,
         idempotency_key=idempotency_key,
     )
     with connect(context) as client:
@@ -121,12 +129,22 @@ def list_(
     state: Annotated[
         list[schemas.JobState] | None, typer.Option(help="Only jobs in this state; repeat for more.")
     ] = None,
+    tag: Annotated[str | None, typer.Option(help="Only jobs with this tag.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only jobs with this in their name.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Only jobs that were submitted then (UTC) or later, as 2030-01-31.")
+    ] = None,
+    sort: Annotated[
+        schemas.JobSort, typer.Option(help="gain: those first that save most of one run of their model.")
+    ] = "created",
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
-    """List jobs, the newest first."""
+    """List jobs, the newest first unless sorted otherwise."""
+    at = None if since is None else since.replace(tzinfo=UTC)
     with connect(context) as client:
-        infos = [job.info for job in itertools.islice(client.jobs(owner, group, name=name, states=state or ()), limit)]
+        jobs = client.jobs(owner, group, name=name, states=state or (), tag=tag, search=search, since=at, sort=sort)
+        infos = [job.info for job in itertools.islice(jobs, limit)]
     if as_json:
         print_json(infos)
     else:
@@ -138,13 +156,41 @@ def show(
     context: typer.Context,
     job_id: JobId,
     all_tasks: Annotated[
-        bool, typer.Option("--all", help="Show all tasks, including those that take hardly any time.")
+        bool, typer.Option("--all", help="Show all tasks and figures, including tasks that take hardly any time.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a job and its tasks, sorted by their share of the model's time."""
     with connect(context) as client:
         _show(named_job(client, job_id), as_json, all_tasks)
+
+
+@app.command()
+def describe(
+    context: typer.Context,
+    job_id: JobId,
+    tag: Tags = None,
+    untag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Remove this tag; repeat for more.")] = None,
+    text: Annotated[str | None, typer.Option(help="The new description; an empty one removes it.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Add tags to a job, remove some, or replace its description."""
+    with connect(context) as client:
+        job = named_job(client, job_id)
+        tags = None if tag is None and untag is None else {*job.tags, *(tag or ())} - {*(untag or ())}
+        _show(job.describe(tags=None if tags is None else sorted(tags), description=text), as_json)
+
+
+@app.command()
+def diff(context: typer.Context, left: JobId, right: JobId, as_json: Json = False) -> None:
+    """Show two jobs side by side, the functions with the largest difference first."""
+    with connect(context) as client:
+        found = named_job(client, left).diff(named_job(client, right))
+    if as_json:
+        print_json(found.rows)
+        return
+    print_table(DIFF.columns, [DIFF.row(row) for row in found.rows])
+    print_line(found.caption)
 
 
 @app.command("open")

@@ -53,6 +53,9 @@ ScopeOption = Annotated[schemas.Scope, typer.Option(help="The widest right of th
 JobId = Annotated[
     str, typer.Argument(metavar="JOB", help="Id of the job, or its name: the newest of this name.", show_default=False)
 ]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="A word for the job, as nightly; repeat for more.")
+]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows.")]
 Until = Annotated[
     schemas.Until | None,
@@ -145,6 +148,12 @@ def _number(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(text)
     return int(text)
+
+
+def default_name(model: str) -> str | None:
+    """Return the name of a job for a model's file: its stem, unless that says nothing."""
+    stem = Path(model).stem
+    return None if stem == "main" else stem
 
 
 def connect(context: typer.Context) -> Client:

@@ -16,7 +16,20 @@ from loopwright.jobs.job import JobEvent
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.targets import short_names
 from loopwright.results.comparison import Comparison
-from loopwright.results.tables import ENGINES, RECORDS, TARGETS, TASKS, Column, by_share, called, in_one_line, of_model
+from loopwright.results.tables import (
+    ALIKE,
+    ENGINES,
+    RECORDS,
+    TARGETS,
+    TASKS,
+    Column,
+    by_share,
+    called,
+    figures,
+    in_one_line,
+    model_speedup,
+    of_model,
+)
 from loopwright.results.tuning_logs import LoggedTask
 from loopwright.results.units import interval_words, latency, plural, ratio
 from loopwright.shapes.plan import Portfolio
@@ -29,12 +42,16 @@ _LIMITS = {
 }
 
 _TF32 = "tf32: factors of float32 are rounded to 10 bits of mantissa"
-_ALIKE = 1.005
-"""Latencies whose ratio is smaller are shown as 1.00x."""
 
 
 def show_jobs(jobs: Sequence[schemas.Job]) -> None:
-    columns = (Column("job"), Column("name", folds=True), Column("state"), Column("trials", is_number=True))
+    columns = (
+        Column("job"),
+        Column("name", folds=True),
+        Column("state"),
+        Column("trials", is_number=True),
+        Column("speedup", is_number=True),
+    )
     rows = [
         (
             job.id,
@@ -42,6 +59,7 @@ def show_jobs(jobs: Sequence[schemas.Job]) -> None:
             job.name if job.group is None else f"{job.name} for {' '.join(short_names([job.target]))}",
             job.state,
             f"{job.progress.trials}/{job.progress.total}",
+            model_speedup(job),
             f"{job.created_at:%Y-%m-%d %H:%M}",
         )
         for job in jobs
@@ -58,6 +76,12 @@ def show_group(group: JobGroup) -> None:
 def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
     """Print a job and its tasks by their share of the model's time, with those of trivial share in one line."""
     print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
+    if job.activity:
+        print_line(job.activity)
+    if job.tags:
+        print_line(f"tags: {', '.join(job.tags)}")
+    if job.description:
+        print_line(job.description)
     if job.group is not None:
         print_line(f"for {json.dumps(job.target, sort_keys=True)}; loopwright job list --group {job.group} lists all")
     for note in job.notes:
@@ -69,6 +93,7 @@ def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
     shown, folded = by_share(job.tasks)
     if all_tasks:
         shown, folded = [*shown, *folded], []
+        print_facts([(name, latency(us)) for name, us in (figures(job.model) if job.model else ())])
     print_table(TASKS.columns, [TASKS.row(task) for task in shown])
     if folded:
         print_line(f"{in_one_line(folded)}; loopwright job show {job.id} --all lists them")
@@ -76,7 +101,7 @@ def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
         if task.failures:
             failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
             print_line(f"{called(task)}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
-        if task.library is not None and task.best_us is not None and task.best_us > _ALIKE * task.library.us:
+        if task.library is not None and task.best_us is not None and task.best_us > ALIKE * task.library.us:
             print_line(f"{called(task)}: {library_words(task.library, task.best_us)}")
 
 
@@ -97,13 +122,18 @@ def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
     if event.type == "job":
         line = _joined(data["state"], data.get("error"))
     elif event.type == "task":
-        best = f"{latency(data['best_us'])}, {ratio(data.get('speedup'))}" if data.get("best_us") is not None else None
+        best = f"{latency(data['best_us'])}, {_speedup(data)}" if data.get("best_us") is not None else None
         line = f"{task}: {_joined(data['state'], best, 'certified' if data.get('certified') else None)}"
     elif event.type == "recheck":
         line = _joined(f"{data['name']}: {data['result']['verdict']}", data["result"]["message"])
     else:
         line = f"{task} #{data['number']}: {_outcome(data)} ({data['origin']})"
     print_line(f"{event.id:>6}  {event.type:<7}  {line}")
+
+
+def _speedup(task: dict[str, Any]) -> str:
+    interval = task.get("interval")
+    return ratio(task.get("speedup"), None if interval is None else schemas.Range.model_validate(interval))
 
 
 def _outcome(trial: dict[str, Any]) -> str:
@@ -150,7 +180,7 @@ def library_words(library: schemas.Library, best_us: float) -> str:
     """Return what a vendor's library took for the same, and which of the two is faster."""
     took = f"{library.name} took {latency(library.us)} for the same operation"
     gain, loss = library.us / best_us, best_us / library.us
-    if max(gain, loss) < _ALIKE:
+    if max(gain, loss) < ALIKE:
         return f"{took}, as long as this schedule"
     if gain > 1:
         return f"{took}; this schedule is {ratio(gain)} faster"

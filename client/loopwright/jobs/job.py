@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
@@ -15,6 +16,7 @@ from loopwright import schemas
 from loopwright.errors import (
     CouldNotReach,
     LoopwrightError,
+    NotFound,
     ServiceError,
     ServiceUnavailable,
     TooManyRequests,
@@ -22,11 +24,14 @@ from loopwright.errors import (
     WaitTimedOut,
 )
 from loopwright.extras import require_tvm
+from loopwright.jobs.job_diff import JobDiff
 from loopwright.jobs.progress import ProgressView
 from loopwright.jobs.submit_options import BudgetOptions
 from loopwright.model import Tune
 from loopwright.results import tables
+from loopwright.results.best import Best
 from loopwright.results.comparison import Comparison
+from loopwright.results.units import plural
 from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry_delay
 
 if TYPE_CHECKING:
@@ -77,6 +82,16 @@ class Job:
         return f"{self._transport.endpoint.url.rstrip('/')}/jobs/{self.id}"
 
     @property
+    def tags(self) -> list[str]:
+        """The words that its user gave it, sorted."""
+        return self.info.tags
+
+    @property
+    def description(self) -> str:
+        """What it is for, in its user's words."""
+        return self.info.description
+
+    @property
     def state(self) -> schemas.JobState:
         """``queued``, ``running``, ``succeeded``, ``partly``, ``failed`` or ``cancelled``, as of the last look."""
         return self.info.state
@@ -100,6 +115,29 @@ class Job:
         return self.info.model
 
     @property
+    def best(self) -> Best | None:
+        """The certified best of its function that is known now, or None.
+
+        Raises:
+            ValueError: the job has no function or several; `bests` returns theirs.
+        """
+        if len(self.tasks) != 1:
+            raise ValueError(f"job {self.id} has {plural(len(self.tasks), 'function')}; use bests()")
+        return next(iter(self.bests()), None)
+
+    def bests(self) -> list[Best]:
+        """Return the certified bests of its functions that are known now, in the order of `tasks`.
+
+        A later job may have found a faster one than this job. Functions without a certified best are left out.
+        """
+        found = []
+        for task in self.tasks:
+            path, target = f"/api/v1/workloads/{task.workload_hash}/best", json.dumps(self.info.target)
+            with contextlib.suppress(NotFound):
+                found.append(self._transport.get(Best, path, target=target))
+        return found
+
+    @property
     def error(self) -> str | None:
         """Why the job failed, or None."""
         return self.info.error
@@ -113,6 +151,33 @@ class Job:
         """Look again; returns the job itself."""
         self.info = self._transport.get(schemas.Job, self._path())
         return self
+
+    def describe(self, *, tags: Sequence[str] | None = None, description: str | None = None) -> Job:
+        """Replace what you say of the job.
+
+        Args:
+            tags: up to 16 words, by which `Client.jobs` narrows the list; None: as they are.
+            description: text; None: as it is.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            Forbidden: it is another user's job.
+            ValueError: there are too many tags, or a text is too long.
+        """
+        changes = body(schemas.DescribeJob, tags=None if tags is None else list(tags), description=description)
+        answer = self._transport.request("PATCH", self._path(), json=changes, repeatable=True)
+        self.info = parse(schemas.Job, answer)
+        return self
+
+    def diff(self, other: Job) -> JobDiff:
+        """Return this job and another one side by side, function by function.
+
+        Args:
+            other: the second job, which is on the right.
+        """
+        return JobDiff(self.info, other.info)
 
     def cancel(self) -> Job:
         """Stop the job. What was measured stays; cancelling a cancelled job does nothing."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loopwright import schemas
-from loopwright.results.tables import TARGETS, TASKS, called
+from loopwright.results.tables import TARGETS, TASKS, called, model_speedup
 from loopwright.results.units import latency, plural, ratio
 
 
@@ -117,7 +117,7 @@ def _failed(job: schemas.Job) -> str:
 
 
 def _model_gain(job: schemas.Job) -> str:
-    return "" if job.model is None else f", {latency(job.model.latency_us)} ({ratio(job.model.speedup)})"
+    return "" if job.model is None else f", {latency(job.model.latency_us)} ({model_speedup(job)})"
 
 
 def _gain(task: schemas.Task) -> str:

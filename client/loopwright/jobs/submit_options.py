@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 from loopwright import schemas
@@ -34,4 +35,6 @@ class SubmitOptions(BudgetAndModelOptions, total=False):
     visibility: schemas.Visibility
     gate: schemas.Gate | None
     labels: dict[str, str] | None
+    tags: Sequence[str]
+    description: str
     idempotency_key: str | None

@@ -21,6 +21,8 @@ SHOWN = 50
 TRIVIAL = 0.01
 """Of a model's time, below which a task is not shown by itself; in models of more than `FEW` tasks."""
 FEW = 5
+ALIKE = 1.005
+"""Latencies whose ratio is smaller are shown as 1.00x."""
 
 Row = Sequence[str]
 Item = TypeVar("Item", bound=BaseModel)
@@ -135,9 +137,16 @@ def _task(task: schemas.Task) -> Row:
         latency(task.baseline_us),
         latency(task.best_us),
         ratio(task.speedup, task.interval),
-        "certified" if task.certified else task.state,
+        f"{'certified' if task.certified else task.state}{_library(task)}",
         found_by.get(task.answered_from or "search", plural(task.trials, "trial")),
     )
+
+
+def _library(task: schemas.Task) -> str:
+    """Return by how much a library is faster, if it is."""
+    if task.library is None or task.best_us is None or task.best_us < ALIKE * task.library.us:
+        return ""
+    return f", {task.library.name.split()[0]} {ratio(task.best_us / task.library.us)} faster"
 
 
 def called(task: schemas.Task) -> str:
@@ -155,7 +164,7 @@ def _target(named: tuple[str, schemas.Job]) -> Row:
         str(job.progress.trials),
         latency(None if job.model is None else job.model.baseline_us),
         latency(None if job.model is None else job.model.latency_us),
-        ratio(None if job.model is None else job.model.speedup),
+        model_speedup(job),
     )
 
 
@@ -201,14 +210,30 @@ def in_one_line(tasks: Sequence[schemas.Task]) -> str:
     return f"{plural(len(tasks), 'more task')} with {share:.1%} of the model's time together"
 
 
+def model_speedup(job: schemas.Job) -> str:
+    """Return the speedup of one run of the model as text; ``-`` while it is not known."""
+    return "-" if job.model is None else ratio(job.model.speedup, job.model.interval)
+
+
 def of_model(model: schemas.ModelLatency | None) -> str:
     """One run of the model before and after, in words; an empty text while it is not known."""
     if model is None:
         return ""
-    untuned = f"{latency(model.baseline_us)} untuned: {ratio(model.speedup)}"
+    untuned = f"{latency(model.baseline_us)} untuned: {ratio(model.speedup, model.interval)}"
     if model.measured_us is None:
         return f"the model's functions take {latency(model.best_us)} together, {untuned}"
     return f"one run of the model takes {latency(model.latency_us)}, {untuned}"
+
+
+def figures(model: schemas.ModelLatency) -> list[tuple[str, float]]:
+    """Return the known latencies of one run of a model in microseconds, each with its name; the headline's first."""
+    named = (
+        ("measured as one program", model.measured_us),
+        ("sum of the certified bests", model.best_us),
+        ("sum of the fastest trials", model.searched_us),
+        ("sum of the functions without a schedule", model.baseline_us),
+    )
+    return [(name, us) for name, us in named if us is not None]
 
 
 def _engine(engine: schemas.ComparedEngine) -> Row:

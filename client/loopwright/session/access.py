@@ -77,7 +77,7 @@ class Access:
             quota: limits; None: the service's limits for new users.
 
         Raises:
-            Conflict: there is a user of this name, or the machine has no walls.
+            Conflict: there is a user of this name, or the machine has no sandbox.
         """
         made = body(schemas.NewUser, name=name, role=role, quota=quota)
         return parse(schemas.User, self._transport.request("POST", f"{_API}/users", json=made))

@@ -23,6 +23,8 @@ from loopwright.cli import main
 from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.serialization import module_from_json
 from loopwright.frontends.tvmscript import module_from_script
+from loopwright.results import tables
+from loopwright.results.units import latency, ratio
 from tests.support.perceptron import PERCEPTRON
 from tests.support.played_service import PlayedService
 from tests.support.programs import MM_RELU, product_relu
@@ -148,9 +150,10 @@ def test_submit_then_wait(cli: Cli, product: Job) -> None:
 
 def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> None:
     listed = cli("job", "list", "--limit", "500").out.splitlines()
-    assert listed[0].split() == ["job", "name", "state", "trials", "created", "(UTC)"]
+    assert listed[0].split() == ["job", "name", "state", "trials", "speedup", "created", "(UTC)"]
     [line] = [line for line in listed if line.startswith(perceptron.id)]
-    assert line.split()[1:4] == ["perceptron", "succeeded", "16/16"]
+    assert perceptron.model is not None
+    assert line.split()[1:5] == ["perceptron", "succeeded", "16/16", ratio(perceptron.model.speedup)]
     assert perceptron.id in [job["id"] for job in cli("job", "list", "--limit", "500", "--json").json]
     assert len(cli("job", "list", "--limit", "1", "--json").json) == 1
     lines = cli("job", "show", perceptron.id).out.splitlines()
@@ -158,6 +161,30 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
         [row] = [line for line in lines if line.startswith(f"{task.source} {task.name} ")]
         assert re.search(r"[\d.]+ (ns|µs|ms) +[\d.]+ (ns|µs|ms) +[\d.]+x  certified  \d+ trials", row), row
     assert cli("job", "show", perceptron.id, "--json").json["id"] == perceptron.id
+    figures = cli("job", "show", perceptron.id, "--all").out
+    for named, us in tables.figures(perceptron.model):
+        assert re.search(rf"^{named} +{re.escape(latency(us))}$", figures, re.MULTILINE)
+
+
+def test_jobs_are_described_sorted_and_compared(cli: Cli, service: PlayedService) -> None:
+    one, other = (service.tuned(product_relu(66), trials=n, name=f"of {n}", force=True)["id"] for n in (4, 6))
+    described = cli("job", "describe", one, "--tag", "zeta", "--tag", "alpha", "--text", "before the change")
+    for line in ("tags: alpha, zeta", "before the change"):
+        assert line in described.out.splitlines()
+    assert cli("job", "describe", "of 4", "--untag", "zeta", "--tag", "beta", "--json").json["tags"] == [
+        "alpha",
+        "beta",
+    ]
+    assert [job["id"] for job in cli("job", "list", "--tag", "beta", "--json").json] == [one]
+    found = cli("job", "list", "--search", "of ", "--sort", "name", "--since", "2020-01-31", "--json").json
+    assert [job["name"] for job in found if job["name"] in ("of 4", "of 6")] == ["of 4", "of 6"]
+    assert cli("job", "list", "--since", "2999-12-31", "--json").json == []
+    left, right = service.job(one), service.job(other)
+    [row] = cli("job", "diff", "of 4", other, "--json").json
+    assert (row["left_us"], row["right_us"]) == (left["tasks"][0]["best_us"], right["tasks"][0]["best_us"])
+    assert row["speedup"] == pytest.approx(row["left_us"] / row["right_us"])
+    told = cli("job", "diff", one, other).out
+    assert f"of 4 ({one}): {latency(left['model']['latency_us'])}, succeeded; of 6 ({other})" in told
 
 
 @pytest.mark.whole

@@ -18,6 +18,7 @@ from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.target import target_from
 from loopwright.frontends.tvmscript import module_from_script
+from loopwright.results.tables import called
 from tests.support.perceptron import PERCEPTRON, inputs, scores
 from tests.support.programs import MM_RELU, RENAMED
 
@@ -53,6 +54,27 @@ def test_the_best_is_found_by_program_and_by_hash(client: Client, product: Job) 
     assert best.best_us < best.baseline_us
     assert best.workload_hash in [known.workload_hash for known in client.bests()]
     assert client.best(MM_RELU.replace("64", "16")) is None
+
+
+def test_a_job_has_its_bests(client: Client, product: Job, perceptron: Job) -> None:
+    assert product.best == client.best(MM_RELU)
+    assert [best.workload_hash for best in perceptron.bests()] == [task.workload_hash for task in perceptron.tasks]
+    with pytest.raises(ValueError, match=r"has 2 functions; use bests\(\)"):
+        _ = perceptron.best
+    frame = product.trials().to_pandas()
+    assert list(frame["number"]) == list(range(len(frame)))
+    assert set(frame["predicted_by"][1:]) == {"ranking"}
+
+
+def test_two_jobs_are_compared_by_function(product: Job, perceptron: Job) -> None:
+    diff = product.diff(perceptron)
+    assert diff.comparable
+    assert {row.task for row in diff.rows} == {called(task) for task in (*product.tasks, *perceptron.tasks)}
+    assert all(row.speedup is None for row in diff.rows), "they have no function in common"
+    same = perceptron.diff(perceptron)
+    assert [row.speedup for row in same.rows] == [1.0, 1.0]
+    assert "left / right of one run of the model: 1.0x" in same.caption
+    assert list(same.to_pandas().columns) == ["task", "workload_hash", "left_us", "right_us", "speedup"]
 
 
 def test_apply_gives_the_best_program(client: Client, product: Job) -> None:
