@@ -31,6 +31,8 @@ def views(service: ServiceClient, job: dict[str, Any]) -> dict[str, tuple[str, s
         "job": (f"/jobs/{job['id']}", "baseline"),
         "events": (f"/jobs/{job['id']}?tab=events", "The job is succeeded."),
         "failures": (f"/jobs/{job['id']}?tab=failures", "Activity"),
+        "coverage": (f"/jobs/{job['id']}?tab=coverage", "Values tried"),
+        "compare jobs": (f"/jobs/compare?a={job['id']}&b={job['id']}", "The same in both"),
         "bests": ("/bests", "certified"),
         "workload": (f"/workloads/{workload}", "Rank correlation, by round"),
         "record": (f"/records/{record}?assembly=1", "Assembly"),

@@ -27,9 +27,13 @@ def test_pasted_previewed_sent(page: Page, service: ServiceClient) -> None:
     assert len(service.items("/jobs")) == jobs, "a preview stores nothing"
     page.get_by_role("button", name="Use 16").click()
     expect(page.get_by_label("Trials")).to_have_value("16")
-    expect(page.get_by_role("button", name="Submit job")).to_be_visible()
+    expect(task).to_be_visible()
+    page.get_by_label("Name").fill("pasted again")
+    page.get_by_label("Tags").fill("by hand, ")
+    expect(task).to_be_visible()
     page.get_by_role("button", name="Submit job").click()
-    expect(page.get_by_role("heading", name="pasted")).to_be_visible()
+    expect(page.get_by_role("heading", name="pasted again")).to_be_visible()
+    expect(page.get_by_role("link", name="Jobs tagged by hand")).to_be_visible()
     expect(page.get_by_text("16 of 16 trials")).to_be_visible()
     assert len(service.items("/jobs")) == jobs + 1
     service.finished(page.url.rsplit("/", 1)[1])
@@ -73,9 +77,24 @@ def test_a_file_is_dropped(page: Page, service: ServiceClient) -> None:
 def test_what_cannot_be_sent_is_said(page: Page, watched: Watched, service: ServiceClient) -> None:
     watched.expected.append("422 (Unprocessable")
     page.goto(f"{service.url}/submit")
-    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Submit job").click()
     expect(page.get_by_text("Paste a module, or drop a file.")).to_be_visible()
-    page.get_by_role("textbox", name="Module").fill("import os")
-    page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("alert").filter(has_text=re.compile("import"))).to_be_visible()
-    expect(page.get_by_role("button", name="Submit job")).to_have_count(0)
+    page.get_by_role("textbox", name="Module").fill("# a comment\nimport os\n")
+    for button in ("Preview", "Submit job"):
+        page.get_by_role("button", name=button).click()
+        expect(page.get_by_role("alert").filter(has_text=re.compile("line 2.*import"))).to_be_visible()
+        marked = page.get_by_role("figure", name="Line 2 of the module")
+        expect(marked.locator("[aria-current]")).to_have_text(re.compile("2import os"))
+    expect(page).to_have_url(f"{service.url}/submit")
+
+
+@pytest.mark.whole
+def test_a_model_of_pytorch_or_onnx_is_told_what_to_run(page: Page, service: ServiceClient, tmp_path: Path) -> None:
+    file = tmp_path / "my net.onnx"
+    file.write_bytes(bytes(range(256)))
+    page.goto(f"{service.url}/submit")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a file").click()
+    chooser.value.set_files(file)
+    expect(page.get_by_text("loopwright job submit 'my net.onnx' --wait")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Module")).to_have_value("")

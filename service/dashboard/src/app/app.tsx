@@ -8,6 +8,7 @@ import { Shell } from "./shell";
 
 // The first view is part of the main bundle. The code of each other view is loaded when it is first opened.
 const JobsPage = lazyView("jobs", () => import("../jobs/jobs-page"));
+const CompareJobsPage = lazyView("compare jobs", () => import("../jobs/compare-page"));
 const JobPage = lazyView("job", () => import("../jobs/job-page"));
 const BestsPage = lazyView("bests", () => import("../bests/bests-page"));
 const WorkloadPage = lazyView("workload", () => import("../workloads/workload-page"));
@@ -25,6 +26,7 @@ export function App() {
       <Route element={<Shell />}>
         <Route index element={<OverviewPage />} />
         <Route path="jobs" element={<JobsPage />} />
+        <Route path="jobs/compare" element={<CompareJobsPage />} />
         <Route path="jobs/:id" element={<JobPage />} />
         <Route path="bests" element={<BestsPage />} />
         <Route path="workloads/:hash" element={<WorkloadPage />} />

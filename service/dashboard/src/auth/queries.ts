@@ -15,8 +15,17 @@ export function useMay(right: Right): boolean {
 
 /** Whether the user may cancel a job: users their own jobs, admins any. */
 export function useMayCancel(job: Job): boolean {
+  return useMayChange(job, "cancel");
+}
+
+/** Whether the user may change a job's tags and description. */
+export function useMayDescribe(job: Job): boolean {
+  return useMayChange(job, "submit");
+}
+
+function useMayChange(job: Job, right: Right): boolean {
   const me = useQuery(meQuery).data;
-  if (!me?.rights.includes("cancel")) return false;
+  if (!me?.rights.includes(right)) return false;
   return job.owner === me.user || me.rights.includes("administer");
 }
 

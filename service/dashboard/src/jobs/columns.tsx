@@ -6,6 +6,7 @@ import { PrivateTag, StateTag } from "../components/tags";
 import { formatTarget } from "../format/target";
 import { formatSpeedup } from "../format/units";
 import { JobProgress } from "./job-progress";
+import { JobTag } from "./job-tag";
 
 export const jobColumns: Columns<Job> = [
   {
@@ -17,6 +18,9 @@ export const jobColumns: Columns<Job> = [
           {job.name || job.id}
         </Link>{" "}
         {job.visibility === "private" && <PrivateTag />}
+        {(job.tags ?? []).map((tag) => (
+          <JobTag key={tag} tag={tag} />
+        ))}
       </>
     ),
   },
@@ -34,7 +38,7 @@ export const jobColumns: Columns<Job> = [
     id: "speedup",
     header: "Speedup",
     meta: { numeric: true },
-    cell: ({ row }) => formatSpeedup(row.original.model?.speedup),
+    cell: ({ row }) => formatSpeedup(row.original.model?.speedup, row.original.model?.interval),
   },
   {
     id: "created",

@@ -42,18 +42,18 @@ export default function ConvergenceChart(props: ConvergenceChartProps) {
   const { curve, baselineUs, library, height, summary } = props;
   const ink = useInk();
   const option = useMemo(
-    () => chartOption(curve, yardsticks(baselineUs, library), ink),
+    () => chartOption(curve, referenceLines(baselineUs, library), ink),
     [curve, baselineUs, library, ink],
   );
   return <Chart option={option} height={height} summary={summary} />;
 }
 
-interface Yardstick {
+interface ReferenceLine {
   name: string;
   us: number;
 }
 
-function yardsticks(baselineUs: number | null, library: Task["library"]): Yardstick[] {
+function referenceLines(baselineUs: number | null, library: Task["library"]): ReferenceLine[] {
   return [
     ...(baselineUs === null ? [] : [{ name: "baseline", us: baselineUs }]),
     // The page of the schedule shows the versions.
@@ -61,7 +61,7 @@ function yardsticks(baselineUs: number | null, library: Task["library"]): Yardst
   ];
 }
 
-function chartOption({ measured, best, failed }: Convergence, lines: Yardstick[], ink: Ink) {
+function chartOption({ measured, best, failed }: Convergence, lines: ReferenceLine[], ink: Ink) {
   const shown = [...[...measured, ...best].map(([, us]) => us), ...lines.map(({ us }) => us)];
   const scale = logAxis(shown.length > 0 ? shown : [1, 1_000]);
   const axis = axisInk(ink);
@@ -145,7 +145,7 @@ function chartOption({ measured, best, failed }: Convergence, lines: Yardstick[]
   };
 }
 
-function markedLines(lines: Yardstick[], { baseline, surface }: Ink) {
+function markedLines(lines: ReferenceLine[], { baseline, surface }: Ink) {
   return {
     silent: true,
     symbol: "none",

@@ -6,7 +6,7 @@ import { Panel } from "../components/panel";
 import { useQueryState } from "../components/use-query-state";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { convergence } from "./convergence";
-import { costliestTask, taskName } from "./summary";
+import { chosenTask, taskName } from "./summary";
 
 const HEIGHT = 320;
 
@@ -20,8 +20,7 @@ interface ConvergencePanelProps {
 /** How one task's search went. Which task is in the address (`?task=`), so that the view can be shared. */
 export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
   const [params, change] = useQueryState();
-  const chosen = job.tasks.find((task) => task.workload_hash === params.get("task"));
-  const task = chosen ?? costliestTask(job);
+  const task = chosenTask(job, params.get("task"));
 
   const curve = useMemo(
     () => convergence(trials.filter((trial) => trial.workload_hash === task?.workload_hash)),

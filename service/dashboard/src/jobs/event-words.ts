@@ -17,8 +17,8 @@ function recheckInWords({ name, result }: RecheckFinished): string {
   return `The best of ${name} was raced again: ${result.verdict}${now}${result.message ? `; ${result.message}` : ""}.`;
 }
 
-function taskInWords(name: string, { state, best_us, speedup, certified }: TaskChanged): string {
-  const ratio = speedup === null ? "" : `, ${formatSpeedup(speedup)}`;
+function taskInWords(name: string, { state, best_us, speedup, interval, certified }: TaskChanged): string {
+  const ratio = speedup === null ? "" : `, ${formatSpeedup(speedup, interval)}`;
   const best = best_us === null ? "" : `; best ${formatLatency(best_us)}${ratio}`;
   return `Task ${name} is ${state}${best}${certified ? ", certified" : ""}.`;
 }

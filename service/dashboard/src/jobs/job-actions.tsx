@@ -1,10 +1,12 @@
 import { Button, Menu } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
+import { Link } from "react-router";
 import { download, fileNameOf } from "../api/download";
 import { isFinished, type Job } from "../api/types";
-import { useMay, useMayCancel } from "../auth/queries";
+import { useMay, useMayCancel, useMayDescribe } from "../auth/queries";
 import { ErrorNotice } from "../components/error-notice";
 import { CancelButton } from "./cancel-button";
+import { DescribeButton } from "./describe-button";
 import { ResubmitButton } from "./resubmit-button";
 
 const FILES = [
@@ -13,13 +15,18 @@ const FILES = [
   { part: "chrome-trace", suffix: "trace.json", label: "Chrome trace (opens in Perfetto)" },
 ];
 
-/** Actions of a job: download results, submit again, cancel. */
+/** Actions of a job: compare, download results, describe, submit again, cancel. */
 export function JobActions({ job }: { job: Job }) {
   const maySubmit = useMay("submit");
   const mayCancel = useMayCancel(job);
+  const mayDescribe = useMayDescribe(job);
   return (
     <>
+      <Button component={Link} to={`/jobs/compare?a=${job.id}`} variant="default">
+        Compare
+      </Button>
       <DownloadMenu job={job} />
+      {mayDescribe && <DescribeButton job={job} />}
       {maySubmit && <ResubmitButton job={job} />}
       {mayCancel && !isFinished(job.state) && <CancelButton id={job.id} />}
     </>

@@ -21,6 +21,7 @@ import { GatePanel } from "./gate-panel";
 import { JobActions } from "./job-actions";
 import classes from "./job-page.module.css";
 import { JobProgress } from "./job-progress";
+import { JobTag } from "./job-tag";
 import { ModelPanel } from "./model-panel";
 import { ModelTreePanel } from "./model-tree-panel";
 import { jobQuery, trialsQuery } from "./queries";
@@ -60,6 +61,9 @@ function JobView({ id }: { id: string }) {
                 <>
                   <StateTag state={job.state} />
                   {job.visibility === "private" && <PrivateTag />}
+                  {(job.tags ?? []).map((tag) => (
+                    <JobTag key={tag} tag={tag} />
+                  ))}
                 </>
               }
               actions={<JobActions job={job} />}
@@ -100,6 +104,11 @@ function Summary({ job }: { job: Job }) {
     <Paper withBorder p="md" bg="var(--surface)">
       <Stack gap="md">
         <Verdict job={job} />
+        {job.description && (
+          <Text size="sm" style={{ whiteSpace: "pre-wrap" }}>
+            {job.description}
+          </Text>
+        )}
         <JobProgress progress={job.progress} active={job.state === "running"} />
         <JobFacts job={job} />
         {job.notes.length > 0 && (

@@ -10,9 +10,15 @@ import { useQueryState } from "../components/use-query-state";
 import { FleetLine } from "../fleet/fleet-line";
 import { jobColumns } from "./columns";
 import { FirstJob } from "./first-job";
-import { type JobFilter, jobsQuery } from "./queries";
+import { type JobFilter, type JobSort, jobsQuery } from "./queries";
 
 const STATES: readonly JobState[] = ["queued", "running", "succeeded", "partly", "failed", "cancelled"];
+
+const SORTS: readonly { value: JobSort; label: string }[] = [
+  { value: "created", label: "Newest first" },
+  { value: "gain", label: "Most time gained first" },
+  { value: "name", label: "By name" },
+];
 
 const DAYS = [1, 7, 30] as const;
 const WITHIN = { 1: "In the last day", 7: "In the last week", 30: "In the last month" } as const;
@@ -25,8 +31,10 @@ export default function JobsPage() {
     q: params.get("q") ?? "",
     owner: params.get("owner") ?? "",
     days: DAYS.find((known) => String(known) === params.get("days")) ?? 0,
+    tag: params.get("tag") ?? "",
+    sort: SORTS.find(({ value }) => value === params.get("sort"))?.value,
   };
-  const narrowed = Boolean(filter.q || filter.owner || filter.days);
+  const narrowed = Boolean(filter.q || filter.owner || filter.days || filter.tag);
   const pages = useInfiniteQuery(jobsQuery(filter));
   return (
     <Stack gap="md">
@@ -47,6 +55,13 @@ export default function JobsPage() {
           onSearch={(owner) => change({ owner })}
           maw="12rem"
         />
+        <SearchField
+          label="Tag"
+          placeholder="whole word"
+          value={filter.tag ?? ""}
+          onSearch={(tag) => change({ tag })}
+          maw="12rem"
+        />
         <NativeSelect
           label="State"
           value={state ?? ""}
@@ -61,6 +76,14 @@ export default function JobsPage() {
             { value: "", label: "Any time" },
             ...DAYS.map((days) => ({ value: String(days), label: WITHIN[days] })),
           ]}
+        />
+        <NativeSelect
+          label="Order"
+          value={filter.sort ?? "created"}
+          onChange={({ currentTarget: { value } }) =>
+            change({ sort: value === "created" ? null : value }, true)
+          }
+          data={[...SORTS]}
         />
       </Group>
       <Ready query={pages}>

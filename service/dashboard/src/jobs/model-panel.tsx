@@ -6,6 +6,7 @@ import { RelativeTime } from "../components/relative-time";
 import { Stat, Stats } from "../components/stat";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { EngineTable } from "./engine-table";
+import { FiguresTable } from "./figures-table";
 import { comparisonQuery } from "./queries";
 
 /** The whole model's latencies and speedup, and a comparison with other engines if there is one. */
@@ -16,7 +17,11 @@ export function ModelPanel({ job }: { job: Job }) {
       {job.model && (
         <Paper component="section" aria-label="Whole model" bg="transparent">
           <Stats>
-            <Stat label="Speedup" value={formatSpeedup(job.model.speedup)} note="of one run of the model" />
+            <Stat
+              label="Speedup"
+              value={formatSpeedup(job.model.speedup, job.model.interval)}
+              note="of one run of the model"
+            />
             <Stat
               label="Tuned model"
               value={formatLatency(job.model.latency_us)}
@@ -32,11 +37,12 @@ export function ModelPanel({ job }: { job: Job }) {
               note={`sum of ${plural(job.tasks.length, "function")}, weighted by calls`}
             />
           </Stats>
+          <FiguresTable job={job} comparison={comparison} />
         </Paper>
       )}
       {comparison && (
         <Panel
-          title="Beside other engines"
+          title="Compared with other engines"
           aside={
             <span className="muted">
               measured by {comparison.user}, <RelativeTime time={comparison.created_at} />

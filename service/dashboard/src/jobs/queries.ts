@@ -1,7 +1,14 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
 import { REFRESH_MS } from "../api/query-client";
-import { isFinished, type Job, type JobState, type Resubmit, type Trial } from "../api/types";
+import {
+  type DescribeJob,
+  isFinished,
+  type Job,
+  type JobState,
+  type Resubmit,
+  type Trial,
+} from "../api/types";
 
 const PAGE_SIZE = 50;
 const DAY_MS = 86_400_000;
@@ -15,16 +22,27 @@ export interface JobFilter {
   owner?: string;
   /** Age of the oldest. */
   days?: number;
+  tag?: string;
+  sort?: JobSort;
 }
 
-/** Jobs, the newest first; those that a filter lets through. */
+export type JobSort = "created" | "name" | "gain";
+
+/** Jobs that a filter lets through, the newest first unless sorted otherwise. */
 export function jobsQuery(filter: JobFilter = {}) {
-  const { state, q, owner, days } = filter;
+  const { state, q, owner, days, tag, sort } = filter;
   return infiniteQueryOptions({
     queryKey: ["jobs", "list", filter],
     queryFn: ({ pageParam, signal }) => {
       const since = days ? new Date(Date.now() - days * DAY_MS).toISOString() : undefined;
-      const narrowed = { state: state && [state], q: q || undefined, owner: owner || undefined, since };
+      const narrowed = {
+        state: state && [state],
+        q: q || undefined,
+        owner: owner || undefined,
+        since,
+        tag: tag || undefined,
+        sort,
+      };
       return unwrap(
         api.GET("/api/v1/jobs", {
           params: { query: { ...narrowed, page_size: PAGE_SIZE, page_token: pageParam } },
@@ -116,6 +134,18 @@ export function useCancelJob(id: string) {
   return useMutation({
     mutationFn: () => unwrap(api.POST("/api/v1/jobs/{job_id}/cancel", { params: { path: { job_id: id } } })),
     onSuccess: (job: Job) => queries.setQueryData(["job", id], job),
+  });
+}
+
+export function useDescribeJob(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (body: DescribeJob) =>
+      unwrap(api.PATCH("/api/v1/jobs/{job_id}", { params: { path: { job_id: id } }, body })),
+    onSuccess: (job: Job) => {
+      queries.setQueryData(["job", id], job);
+      return queries.invalidateQueries({ queryKey: ["jobs"] });
+    },
   });
 }
 

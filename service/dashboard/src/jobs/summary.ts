@@ -9,6 +9,11 @@ export function costliestTask(job: Job): Task | undefined {
   return [...job.tasks].sort((a, b) => cost(b) - cost(a))[0];
 }
 
+/** The task of this digest, or the one to show first if the job has no such task. */
+export function chosenTask(job: Job, hash: string | null): Task | undefined {
+  return job.tasks.find(({ workload_hash }) => workload_hash === hash) ?? costliestTask(job);
+}
+
 /** Describes the limits and goals of a budget; the search ends at the first that it reaches. */
 export function budgetInWords(budget: Job["budget"]): string {
   const { max_seconds, max_device_seconds, target_latency_us, until } = budget;

@@ -53,7 +53,7 @@ const columns: Columns<Row> = [
     id: "speedup",
     header: "Speedup",
     meta: { numeric: true },
-    cell: ({ row }) => formatSpeedup(row.original.job.model?.speedup ?? null),
+    cell: ({ row }) => formatSpeedup(row.original.job.model?.speedup, row.original.job.model?.interval),
   },
   {
     id: "certified",

@@ -7,7 +7,7 @@ import { Chart } from "../charts/chart";
 import { axisInk, escapeHtml, type Ink, tooltipInk, useInk } from "../charts/ink";
 import { formatMilliseconds } from "../format/time";
 import { plural } from "../format/units";
-import type { Lane, Slice, Stage } from "./trial-spans";
+import type { Lane, LaneKind, Slice } from "./trial-spans";
 
 // Thousands of slices: a canvas draws them at once, where as many elements would not.
 use([CustomChart, GridComponent, TooltipComponent, DataZoomComponent, CanvasRenderer]);
@@ -39,15 +39,21 @@ export default function TimelineChart({ lanes, height, summary }: TimelineChartP
 
 function chartOption(lanes: Lane[], ink: Ink) {
   const axis = axisInk(ink);
-  const color: Record<Stage, string> = {
+  const color: Record<Exclude<LaneKind, "phase">, string> = {
     propose: ink.series[3] as string,
     build: ink.series[1] as string,
     measure: ink.series[0] as string,
+    certificate: ink.series[2] as string,
   };
+  // Phases that follow each other are told apart by their shade.
+  const colorOf = (kind: LaneKind, place: number) =>
+    kind === "phase" ? (place % 2 ? ink.faint : (ink.series[5] as string)) : color[kind];
+  const first = Math.min(0, ...lanes.flatMap(({ slices }) => slices.map(({ start }) => start)));
+  const last = Math.max(0, ...lanes.flatMap(({ slices }) => slices.map(({ end }) => end)));
   const data = lanes.flatMap(({ slices }, lane) =>
-    slices.map((slice) => ({
-      value: [lane, slice.start, slice.end],
-      itemStyle: { color: color[slice.stage] },
+    slices.map((slice, place) => ({
+      value: [lane, slice.start, slice.end, place],
+      itemStyle: { color: colorOf(slice.kind, place) },
       slice,
     })),
   );
@@ -59,7 +65,14 @@ function chartOption(lanes: Lane[], ink: Ink) {
       formatter: ({ data: { slice } }: { data: { slice: Slice } }) => escapeHtml(inWords(slice)),
     },
     dataZoom: [
-      { type: "inside", filterMode: "weakFilter", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
+      // A long wait in the queue is there, but does not squeeze what follows.
+      {
+        type: "inside",
+        startValue: -first > last ? 0 : first,
+        filterMode: "weakFilter",
+        zoomOnMouseWheel: "ctrl",
+        moveOnMouseWheel: false,
+      },
       {
         type: "slider",
         filterMode: "weakFilter",
@@ -79,7 +92,7 @@ function chartOption(lanes: Lane[], ink: Ink) {
     xAxis: {
       ...axis,
       type: "value",
-      min: 0,
+      min: first,
       max: "dataMax",
       axisLabel: { ...axis.axisLabel, formatter: formatMilliseconds, hideOverlap: true, showMaxLabel: false },
     },
@@ -103,14 +116,22 @@ function chartOption(lanes: Lane[], ink: Ink) {
           const height = api.size([0, 1])[1] * BAR;
           const bar = { x: left, y: middle - height / 2, width: Math.max(right - left, LEAST_PX), height };
           const shape = graphic.clipRectByRect(bar, params.coordSys);
-          return shape && { type: "rect", shape, style: { fill: color[lanes[lane]?.stage ?? "build"] } };
+          return (
+            shape && {
+              type: "rect",
+              shape,
+              style: { fill: colorOf(lanes[lane]?.kind ?? "build", api.value(3)) },
+            }
+          );
         },
       },
     ],
   };
 }
 
-function inWords({ stage, worker, start, end, trials }: Slice): string {
+function inWords({ kind, words, worker, start, end, trials }: Slice): string {
+  if (kind === "certificate") return `${words} certified ${formatMilliseconds(start)} after the start`;
+  if (kind === "phase") return `${words}: ${formatMilliseconds(end - start)}`;
   const which = trials.length === 1 ? `trial ${trials[0]}` : plural(trials.length, "trial");
-  return `${stage}, ${which}: ${formatMilliseconds(end - start)} on ${worker}, ${formatMilliseconds(start)} after the start`;
+  return `${kind}, ${which}: ${formatMilliseconds(end - start)} on ${worker}, ${formatMilliseconds(start)} after the start`;
 }

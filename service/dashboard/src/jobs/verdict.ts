@@ -10,7 +10,7 @@ const NOTABLE = 0.1;
 
 /** Whether a job is done, or what it does or waits for now. */
 export function stateInWords({ state, activity, progress }: Job): string {
-  if (state === "queued") return "Waiting in the queue.";
+  if (state === "queued") return `${sentence(activity ?? "waiting in the queue")}.`;
   if (state === "running") {
     const left =
       progress.time_left_s === null ? "" : `, about ${formatGuess(progress.time_left_s)} of the search left`;
@@ -31,10 +31,10 @@ export function speedInWords(job: Job, comparison?: StoredComparison | null): st
       `One call takes ${formatLatency(only.best_us)}: ${faster(only.speedup, "the program without a schedule", formatSpeedup(only.speedup, only.interval))}.`,
     );
   } else if (job.model) {
-    const { latency_us, speedup, measured_us } = job.model;
+    const { latency_us, speedup, measured_us, interval } = job.model;
     const how = measured_us === null ? "by the sum of its functions" : "measured as one program";
     words.push(
-      `One run of the model takes ${formatLatency(latency_us)} (${how}): ${faster(speedup, "the program without schedules")}.`,
+      `One run of the model takes ${formatLatency(latency_us)} (${how}): ${faster(speedup, "the program without schedules", formatSpeedup(speedup, interval))}.`,
     );
   }
   const rival = fastestRival(comparison);

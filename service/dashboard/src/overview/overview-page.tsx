@@ -9,7 +9,7 @@ import { Ready } from "../components/ready";
 import { Stat, Stats } from "../components/stat";
 import { FleetSummary } from "../fleet/fleet-summary";
 import { formatElapsed } from "../format/time";
-import { formatCount, formatLatency, plural } from "../format/units";
+import { formatCount, plural } from "../format/units";
 import { FirstJob } from "../jobs/first-job";
 import { overviewQuery } from "./queries";
 import { RecentBests } from "./recent-bests";
@@ -94,11 +94,6 @@ function Figures({ overview: o }: { overview: Overview }) {
           label="Trials"
           value={formatCount(o.trials)}
           note={`${formatCount(o.trials_last_hour)} in the last hour`}
-        />
-        <Stat
-          label="Time saved"
-          value={formatLatency(o.time_saved_us)}
-          note="when each tuned model runs once"
         />
         <Stat
           label="Search time saved"

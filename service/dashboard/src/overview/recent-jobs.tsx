@@ -9,7 +9,7 @@ import { jobColumns } from "../jobs/columns";
 import { jobsQuery } from "../jobs/queries";
 
 const MOST = 5;
-const SHOWN = new Set(["name", "state", "progress", "created"]);
+const SHOWN = new Set(["name", "state", "progress", "speedup", "created"]);
 const columns = jobColumns.filter(({ id }) => id !== undefined && SHOWN.has(id));
 
 /** Running jobs, or if there are none, the latest jobs. */

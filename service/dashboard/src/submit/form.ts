@@ -19,6 +19,8 @@ export interface SubmitForm {
   /** Whether products and convolutions of float32 may round their factors to TF32. */
   tf32: boolean;
   private: boolean;
+  /** Words with commas between. */
+  tags: string;
 }
 
 export const EMPTY_FORM: SubmitForm = {
@@ -36,7 +38,23 @@ export const EMPTY_FORM: SubmitForm = {
   exactMath: false,
   tf32: false,
   private: false,
+  tags: "",
 };
+
+/** Fields that a preview does not depend on. */
+const BESIDE_PREVIEW: ReadonlySet<string> = new Set([
+  "name",
+  "seed",
+  "priority",
+  "minutes",
+  "private",
+  "tags",
+]);
+
+/** Whether a preview still fits after these changes. */
+export function keepsPreview(changes: Partial<SubmitForm>): boolean {
+  return Object.keys(changes).every((field) => BESIDE_PREVIEW.has(field));
+}
 
 /** TVM's JSON is an object or a list; TVMScript, which is Python, never begins like one. */
 export function guessFormat(code: string): SubmitForm["format"] {
@@ -86,5 +104,7 @@ export function bodyOf(form: SubmitForm): SubmitJob {
     exact_math: form.exactMath,
     math: form.tf32 ? "tf32" : "fp32",
     visibility: form.private ? "private" : "team",
+    description: "",
+    tags: form.tags.split(",").flatMap((tag) => tag.trim() || []),
   };
 }

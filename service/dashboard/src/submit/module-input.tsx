@@ -1,8 +1,11 @@
 import { Button, FileButton, Group, Text, Textarea } from "@mantine/core";
 import { type DragEvent, useState } from "react";
+import { Command } from "../components/command";
 import classes from "./module-input.module.css";
 
 const MOST_BYTES = 50_000_000;
+/** Files that the SDK reads: to import them runs PyTorch or ONNX, which the service does not. */
+const MODEL_SUFFIXES = [".onnx", ".pt2"];
 
 interface ModuleInputProps {
   code: string;
@@ -15,17 +18,20 @@ interface ModuleInputProps {
 export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
   const [over, setOver] = useState(false);
   const [refused, setRefused] = useState<string | null>(null);
+  const [model, setModel] = useState<string | null>(null);
 
   async function read(file: File | null | undefined) {
     if (!file) return;
-    if (file.size > MOST_BYTES) {
+    const isModel = MODEL_SUFFIXES.some((suffix) => file.name.toLowerCase().endsWith(suffix));
+    if (!isModel && file.size > MOST_BYTES) {
       setRefused(
         `${file.name} is larger than ${MOST_BYTES / 1e6} MB. Submit it from the command line: loopwright job submit FILE.`,
       );
       return;
     }
     setRefused(null);
-    onChange(await file.text(), file.name);
+    setModel(isModel ? file.name : null);
+    if (!isModel) onChange(await file.text(), file.name);
   }
 
   function drop(event: DragEvent) {
@@ -48,7 +54,7 @@ export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
     >
       <Textarea
         label="Module"
-        description="TVMScript, or TVM's JSON. Paste it, or drop a .py or .json file here."
+        description="TVMScript, or TVM's JSON. Paste it, or drop a file here."
         placeholder={"@I.ir_module\nclass Module:\n    …"}
         autosize
         minRows={20}
@@ -60,7 +66,7 @@ export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
         onChange={(event) => onChange(event.currentTarget.value)}
       />
       <Group gap="xs" mt="xs">
-        <FileButton accept=".py,.json,.txt,text/plain,application/json" onChange={read}>
+        <FileButton accept=".py,.json,.txt,.onnx,.pt2,text/plain,application/json" onChange={read}>
           {(props) => (
             <Button {...props} variant="default" size="xs">
               Choose a file
@@ -73,6 +79,27 @@ export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
           </Text>
         )}
       </Group>
+      {model !== null && <ModelFile name={model} />}
     </div>
   );
+}
+
+/** What to run for a model that is imported where it lies: its weights then stay there, too. */
+function ModelFile({ name }: { name: string }) {
+  const lines = `export LOOPWRIGHT_URL=${window.location.origin}
+export LOOPWRIGHT_TOKEN=…
+loopwright job submit ${quoted(name)} --wait`;
+  return (
+    <div role="status" style={{ marginTop: "0.75rem" }}>
+      <Text size="sm" mb="xs">
+        {`${name} is a model of ONNX or PyTorch. The command line imports it on your machine and sends its functions, without its weights:`}
+      </Text>
+      <Command label="Command line" text={lines} />
+    </div>
+  );
+}
+
+/** A file's name as a shell takes it. */
+function quoted(name: string): string {
+  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }

@@ -34,6 +34,12 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         value={form.name}
         onChange={(event) => onChange({ name: event.currentTarget.value })}
       />
+      <TextInput
+        label="Tags"
+        description="Words with commas between, by which lists of jobs are narrowed"
+        value={form.tags}
+        onChange={(event) => onChange({ tags: event.currentTarget.value })}
+      />
       <Input.Wrapper label="Format" labelElement="div" labelProps={{ id: "format-label" }}>
         <SegmentedControl
           aria-labelledby="format-label"

@@ -5,7 +5,8 @@ import { useMay } from "../auth/queries";
 import { ErrorNotice } from "../components/error-notice";
 import { Notice } from "../components/notice";
 import { PageHead } from "../components/page-head";
-import { bodyOf, EMPTY_FORM, guessFormat, problemsOf, type SubmitForm } from "./form";
+import { bodyOf, EMPTY_FORM, guessFormat, keepsPreview, problemsOf, type SubmitForm } from "./form";
+import { MarkedLine } from "./marked-line";
 import { ModuleInput } from "./module-input";
 import { Options } from "./options";
 import { PreviewPanel } from "./preview-panel";
@@ -44,8 +45,7 @@ function SubmitForms() {
 
   function change(changes: Partial<SubmitForm>) {
     setForm((current) => ({ ...current, ...changes }));
-    // The preview no longer matches the form, unless only the job's name is another.
-    if (Object.keys(changes).some((field) => field !== "name")) preview.reset();
+    if (!keepsPreview(changes)) preview.reset();
     submit.reset();
     setKey(newKey());
   }
@@ -57,20 +57,25 @@ function SubmitForms() {
     preview.mutate(bodyOf(next));
   }
 
-  function look(event: FormEvent) {
-    event.preventDefault();
+  function look() {
     setTried(true);
+    submit.reset();
     if (valid) preview.mutate(bodyOf(form));
   }
 
-  function send() {
-    submit.mutate({ body: bodyOf(form), key }, { onSuccess: (job) => navigate(`/jobs/${job.id}`) });
+  function send(event: FormEvent) {
+    event.preventDefault();
+    setTried(true);
+    if (valid)
+      submit.mutate({ body: bodyOf(form), key }, { onSuccess: (job) => navigate(`/jobs/${job.id}`) });
   }
+
+  const error = submit.error ?? preview.error;
 
   return (
     <>
       <Paper withBorder p="md" bg="var(--surface)">
-        <form onSubmit={look} noValidate>
+        <form onSubmit={send} noValidate>
           <Grid gap="lg">
             <Grid.Col span={{ base: 12, md: 8 }}>
               <ModuleInput
@@ -90,30 +95,30 @@ function SubmitForms() {
             </Grid.Col>
           </Grid>
           <Group justify="flex-end" mt="md">
-            <Button type="submit" variant={preview.data ? "default" : "filled"} loading={preview.isPending}>
+            <Button variant="default" loading={preview.isPending} onClick={look}>
               Preview
+            </Button>
+            <Button type="submit" loading={submit.isPending} disabled={preview.data?.tasks.length === 0}>
+              Submit job
             </Button>
           </Group>
         </form>
       </Paper>
       <div role="status">
-        {preview.isPending && (
+        {(preview.isPending || submit.isPending) && (
           <Text size="sm" c="var(--muted)">
             Reading the module …
           </Text>
         )}
       </div>
-      {preview.error && <ErrorNotice error={preview.error} />}
-      {preview.data && (
+      {error && (
         <>
-          <PreviewPanel preview={preview.data} trials={Number(form.trials)} onTrials={takeTrials} />
-          {submit.error && <ErrorNotice error={submit.error} />}
-          <Group justify="flex-end">
-            <Button loading={submit.isPending} disabled={preview.data.tasks.length === 0} onClick={send}>
-              Submit job
-            </Button>
-          </Group>
+          <ErrorNotice error={error} />
+          <MarkedLine code={form.code} message={error.message} />
         </>
+      )}
+      {preview.data && (
+        <PreviewPanel preview={preview.data} trials={Number(form.trials)} onTrials={takeTrials} />
       )}
     </>
   );
