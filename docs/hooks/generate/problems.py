@@ -13,7 +13,7 @@ def problem_page() -> str:
     """Return a section for each status, with its types."""
     parts = []
     for status, types in groupby(PROBLEM_TYPES, key=lambda each: each.status):
-        parts.append(f"## {status} {HTTPStatus(status).phrase} {{#status-{status}}}")
+        parts += [f"## Status {status}", f"{HTTPStatus(status).phrase}."]
         rows = [(code(URN + each.kind), each.when, each.advice) for each in types]
         parts.append(table(("type", "when", "what to do"), rows))
     return "\n\n".join(parts)

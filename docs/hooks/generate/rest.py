@@ -67,8 +67,7 @@ OWNERS = _owners()
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    name = operation["summary"].lower().replace(" ", "-")
-    parts = [f"## {method} {path} {{#{name}}}", _text(operation["description"])]
+    parts = [f"## {method} {path}", _text(operation["description"])]
     right = operation.get("x-right")
     parts.append(f"Needs the right `{right}`." if right else "Needs no token.")
     if parameters := operation.get("parameters"):
@@ -97,10 +96,10 @@ def _examples(example: dict[str, Any]) -> Iterator[str]:
     for part in ("body", "answer"):
         if part in example:
             shown = json.dumps(example[part], indent=2, ensure_ascii=False)
+            # Both the site and forges fold this.
             yield (
-                f'??? example "Example of the {part}"\n\n    ```json\n'
-                + "".join(f"    {line}\n" for line in shown.splitlines())
-                + "    ```"
+                f'<details class="example" markdown="1">\n<summary>Example of the {part}</summary>\n\n'
+                f"```json\n{shown}\n```\n\n</details>"
             )
 
 
@@ -117,7 +116,7 @@ def _content(content: dict[str, Any]) -> str:
 
 def _model(name: str) -> str:
     model = MODELS[name]
-    parts = [f"### {name} {{#{name.lower()}}}"]
+    parts = [f"### {name}"]
     if "description" in model:
         parts.append(_text(model["description"]))
     required = model.get("required", ())

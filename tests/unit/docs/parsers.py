@@ -268,6 +268,7 @@ PROGRAMS: dict[str, Callable[[list[str], bool], None]] = {
     "pip": _pip,
     "npm": _npm,
     "curl": _anything,
+    "grep": _anything,
     "docker": _anything,
     "kubectl": _anything,
     "createdb": _anything,

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import griffe
@@ -18,6 +19,7 @@ from typer.main import get_command
 
 import loopwright
 from docs.hooks.generate.operators import operator_page
+from docs.hooks.reference import filled
 from loopwright.cli import app
 from loopwright.schemas import FailureKind, JobState, TaskState, TrialState
 from service.problem_types import PROBLEM_TYPES
@@ -32,6 +34,13 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 EXPORTED = griffe.load("loopwright", search_paths=[ROOT / "client"])
 KINDS = {each.kind: each.status for each in PROBLEM_TYPES}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/reference").rglob("*.md")), ids=lambda page: page.stem)
+def test_a_page_in_the_repository_says_what_the_code_says(page: Path) -> None:
+    assert page.read_text() == filled(page.read_text()), "run scripts/reference"
+    for empty in re.findall(r"<!-- reference: .* -->\s*<!-- end of reference -->", page.read_text()):
+        raise AssertionError(empty)
 
 
 def test_the_operators_of_each_framework_are_listed_with_their_outcomes() -> None:
