@@ -21,7 +21,7 @@ from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
 from loopwright.frontends.program import Program
-from loopwright.jobs.check_result import CheckResult, read_reference
+from loopwright.jobs.check_result import CheckResult, gate_against
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.progress import telling
@@ -236,8 +236,7 @@ class Client:
             CheckFailed: the job did not succeed; its message says why.
             InvalidRequest: there is no such reference, or it is of another device class.
         """
-        gate = body(schemas.Gate, against=_reference(against), max_slowdown=max_slowdown)
-        job = self.submit(model, target, targets=None, gate=schemas.Gate.model_validate(gate), **submission)
+        job = self.submit(model, target, targets=None, gate=gate_against(against, max_slowdown), **submission)
         job.wait(progress=progress)
         return CheckResult.of(job)
 
@@ -1069,15 +1068,6 @@ class Client:
             self._keys = evidence.by_id(self.signing_keys())
         for best in bests:
             evidence.check_best(best, self._keys)
-
-
-def _reference(against: Any) -> Any:
-    """Return the reference that is sent: a job's id or name, or the functions in a file."""
-    if isinstance(against, Job):
-        return against.id
-    if isinstance(against, str | os.PathLike) and Path(against).is_file():
-        return read_reference(Path(against))
-    return os.fspath(against)
 
 
 def _locked(lock: str | os.PathLike[str] | Lock, target: Any, source: Model) -> Lock:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from loopwright.cli.following import waiting
 from loopwright.cli.options import (
     ExactMath,
     Json,
@@ -21,7 +22,7 @@ from loopwright.cli.options import (
 )
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.errors import CheckFailed, InvalidRequest
-from loopwright.jobs.check_result import CheckResult, write_reference
+from loopwright.jobs.check_result import CheckResult, gate_against, write_reference
 from loopwright.jobs.submit_options import SubmitOptions
 from loopwright.results.tables import GATE
 
@@ -75,15 +76,15 @@ def check(
         raise typer.BadParameter("give --against, or --record, or both", param_hint="--against")
     allowed = _share(max_slowdown)
     source = to_model(model, extents, exact_math, math)
-    submission = SubmitOptions(max_trials=max_trials, max_seconds=max_seconds, name=name or default_name(model))
+    gate = None if against is None else gate_against(against, allowed)
+    called = name or default_name(model)
+    submission = SubmitOptions(max_trials=max_trials, max_seconds=max_seconds, name=called, gate=gate)
     try:
         with connect(context) as client:
-            if against is None:
-                job = client.submit(source, target, **submission).wait(progress=not as_json)
-                found = None
-            else:
-                found = client.check(source, against, target, max_slowdown=allowed, progress=not as_json, **submission)
-                job = found.job
+            job = client.submit(source, target, **submission)
+            with waiting(job, is_told=not as_json):
+                job.wait(progress=not as_json)
+            found = None if gate is None else CheckResult.of(job)
         if record is not None:
             write_reference(job, record)
     except CheckFailed as error:

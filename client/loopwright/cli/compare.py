@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, Extents, Json, Math, ModelFile, Target, connect, to_model
+from loopwright.cli.options import ExactMath, Extents, Json, Math, ModelFile, Target, connect, named_job, to_model
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_comparison
 
@@ -34,19 +34,20 @@ def compare(
     Each engine runs in a process of its own, in turn with the others, and its outputs are checked.
     """
     with connect(context) as client:
+        stored = None if job is None else named_job(client, job)
         found = client.compare(
             to_model(model, extents, exact_math, math),
             [name.strip() for name in against.split(",") if name.strip()],
             target,
             rounds=rounds,
             processes=processes,
-            job=job,
+            job=stored,
         )
     if as_json:
         print_json(found)
     else:
         show_comparison(found)
-        if job:
-            print_line(f"stored with job {job}")
+        if stored is not None:
+            print_line(f"stored with job {stored.id}: {stored.url}")
     if found.engines[0].us is None:
         raise typer.Exit(1)

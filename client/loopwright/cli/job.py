@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from loopwright import schemas
+from loopwright.cli import following
+from loopwright.cli.following import follow, tell_link, waiting
 from loopwright.cli.options import (
     ExactMath,
     JobId,
@@ -27,15 +27,17 @@ from loopwright.cli.options import (
     TargetLatency,
     Targets,
     Until,
+    Web,
     connect,
     default_name,
     in_microseconds,
+    in_the_past,
     labels,
     named_job,
     to_model,
 )
 from loopwright.cli.output import print_json, print_line, print_table
-from loopwright.cli.views import show_event, show_group, show_job, show_jobs, show_plan
+from loopwright.cli.views import in_form, show_event, show_group, show_jobs, show_plan
 from loopwright.client import Client
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_diff import DIFF
@@ -83,6 +85,7 @@ def submit(
         str | None, typer.Option(help="Any text; a second submission with the same key returns the same job.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job is finished.")] = False,
+    web: Web = False,
     as_json: Json = False,
 ) -> None:
     """Submit a program and print the job's id; with several targets, print a table of their jobs."""
@@ -112,12 +115,9 @@ def submit(
             return
         job = client.submit(source, target[0] if target else "auto", **options)
         _tell_submitted(client, [job], max_trials)
-        if wait:
-            _follow(job, None, as_json)
-        elif as_json:
-            print_json(job.info)
-        else:
-            print_line(job.id)
+        if web:
+            typer.launch(job.url)
+        _follow_or_tell(job, wait, as_json)
 
 
 @app.command("list")
@@ -132,23 +132,38 @@ def list_(
     tag: Annotated[str | None, typer.Option(help="Only jobs with this tag.")] = None,
     search: Annotated[str | None, typer.Option(help="Only jobs with this in their name.")] = None,
     since: Annotated[
-        datetime | None, typer.Option(help="Only jobs that were submitted then (UTC) or later, as 2030-01-31.")
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Only jobs that were submitted since: 90m, 12h or 7d ago, or an ISO date or time.",
+        ),
     ] = None,
     sort: Annotated[
         schemas.JobSort, typer.Option(help="gain: those first that save most of one run of their model.")
     ] = "created",
     limit: Limit = 20,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="TEXT",
+            help="A line for each job, with its fields in braces: '{id} {state} {url}', '{progress[trials]}'.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List jobs, the newest first unless sorted otherwise."""
-    at = None if since is None else since.replace(tzinfo=UTC)
+    at = None if since is None else in_the_past(since)
     with connect(context) as client:
-        jobs = client.jobs(owner, group, name=name, states=state or (), tag=tag, search=search, since=at, sort=sort)
-        infos = [job.info for job in itertools.islice(jobs, limit)]
+        found = client.jobs(owner, group, name=name, states=state or (), tag=tag, search=search, since=at, sort=sort)
+        jobs = list(itertools.islice(found, limit))
     if as_json:
-        print_json(infos)
+        print_json([job.info for job in jobs])
+    elif form is not None:
+        for line in [in_form(form, job) for job in jobs]:
+            print_line(line)
     else:
-        show_jobs(infos)
+        show_jobs(jobs)
 
 
 @app.command()
@@ -162,7 +177,10 @@ def show(
 ) -> None:
     """Show a job and its tasks, sorted by their share of the model's time."""
     with connect(context) as client:
-        _show(named_job(client, job_id), as_json, all_tasks)
+        job = named_job(client, job_id)
+    if not as_json:
+        tell_link(job)
+    following.show(job, as_json, all_tasks)
 
 
 @app.command()
@@ -178,7 +196,7 @@ def describe(
     with connect(context) as client:
         job = named_job(client, job_id)
         tags = None if tag is None and untag is None else {*job.tags, *(tag or ())} - {*(untag or ())}
-        _show(job.describe(tags=None if tags is None else sorted(tags), description=text), as_json)
+        following.show(job.describe(tags=None if tags is None else sorted(tags), description=text), as_json)
 
 
 @app.command()
@@ -214,7 +232,7 @@ def wait(
 ) -> None:
     """Wait until a job is finished, with progress bars; exit status 1 if it did not succeed."""
     with connect(context) as client:
-        _follow(named_job(client, job_id), timeout, as_json)
+        follow(named_job(client, job_id), timeout, as_json)
 
 
 @app.command()
@@ -224,7 +242,7 @@ def cancel(context: typer.Context, job_id: JobId, as_json: Json = False) -> None
         job = named_job(client, job_id)
         if job.finished:
             print_line(f"job {job.id} had ended before; its state is {job.state}", error=True)
-        _show(job.cancel(), as_json)
+        following.show(job.cancel(), as_json)
 
 
 @app.command()
@@ -257,12 +275,7 @@ def resubmit(
         job = named_job(client, job_id).resubmit(
             seed=seed, force=force, **{key: each for key, each in limits.items() if each is not None}
         )
-        if wait:
-            _follow(job, None, as_json)
-        elif as_json:
-            print_json(job.info)
-        else:
-            print_line(job.id)
+        _follow_or_tell(job, wait, as_json)
 
 
 @app.command()
@@ -283,18 +296,15 @@ def events(
                 show_event(event, names)
 
 
-@contextmanager
-def _waiting(*jobs: Job, is_told: bool) -> Iterator[None]:
-    """Say which jobs are waited for, and, when the user stops the command, that they go on; on standard error."""
-    for job in jobs if is_told else ():
-        print_line(f"job {job.id}: {job.url}", error=True)
-    try:
-        yield
-    except KeyboardInterrupt:
-        for job in jobs:
-            commands = f"'loopwright job wait {job.id}' follows it, 'loopwright job cancel {job.id}' ends it"
-            print_line(f"job {job.id} goes on; {commands}", error=True)
-        raise typer.Exit(130) from None
+def _follow_or_tell(job: Job, wait: bool, as_json: bool) -> None:
+    """Follow a job that was submitted, or print its id, and on standard error the page that shows it."""
+    if wait:
+        follow(job, None, as_json)
+    elif as_json:
+        print_json(job.info)
+    else:
+        tell_link(job)
+        print_line(job.id)
 
 
 def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> None:
@@ -311,7 +321,7 @@ def _tell_submitted(client: Client, jobs: Sequence[Job], max_trials: int) -> Non
 
 def _follow_group(group: JobGroup, wait: bool, as_json: bool) -> None:
     if wait:
-        with _waiting(*group.jobs, is_told=not as_json):
+        with waiting(*group.jobs, is_told=not as_json):
             group.wait(progress=not as_json)
     if as_json:
         print_json(group.info)
@@ -319,18 +329,3 @@ def _follow_group(group: JobGroup, wait: bool, as_json: bool) -> None:
         show_group(group)
     if wait and not group.succeeded:
         raise typer.Exit(1)
-
-
-def _follow(job: Job, timeout: float | None, as_json: bool) -> None:
-    with _waiting(job, is_told=not as_json):
-        job.wait(progress=not as_json, timeout=timeout)
-    _show(job, as_json)
-    if job.state != "succeeded":
-        raise typer.Exit(1)
-
-
-def _show(job: Job, as_json: bool, all_tasks: bool = False) -> None:
-    if as_json:
-        print_json(job.info)
-    else:
-        show_job(job.info, all_tasks)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +51,7 @@ ModelFile = Annotated[
         show_default=False,
     ),
 ]
+Web = Annotated[bool, typer.Option("--web", help="Open the job's page in the browser.")]
 ScopeOption = Annotated[schemas.Scope, typer.Option(help="The widest right of the token: read, submit or admin.")]
 JobId = Annotated[
     str, typer.Argument(metavar="JOB", help="Id of the job, or its name: the newest of this name.", show_default=False)
@@ -86,6 +89,7 @@ ManyExtents = Annotated[
         "weights, as n=1:900,16:50. Repeat for other extents.",
     ),
 ]
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _FORMS = "of the form n=128, n=1,64, n=1..256 or n=1:900,16:50"
 
 
@@ -108,6 +112,20 @@ def labels(words: list[str] | None) -> dict[str, str]:
 def to_model(file: str, extents: list[str] | None, exact_math: bool, math: MathMode) -> Model:
     """Return the model that the arguments of a command describe."""
     return Model(Path(file), shapes=_shapes(extents), exact_math=exact_math, math=math)
+
+
+def in_the_past(text: str) -> datetime:
+    """Return the time that the option ``--since`` names."""
+    ago = re.fullmatch(r"(\d+)([mhd])", text.strip())
+    try:
+        if ago is not None:
+            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        named = datetime.fromisoformat(text)
+    except (OverflowError, ValueError) as error:
+        raise typer.BadParameter(
+            f"{text!r} is not of the form 90m, 12h, 7d, 2026-01-31 or 2026-01-31T08:00", param_hint="--since"
+        ) from error
+    return named if named.tzinfo is not None else named.replace(tzinfo=UTC)
 
 
 def _shapes(words: list[str] | None) -> Shapes | None:

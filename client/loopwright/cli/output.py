@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 from rich.console import Console
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -29,13 +30,20 @@ def print_json(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
     print(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
-def print_line(text: str, error: bool = False) -> None:
+def print_line(text: str, error: bool = False, link: str | None = None) -> None:
+    """Print text, on standard error if ``error``; in terminals that know links it is one to ``link``."""
     lines = "\n".join(visible(line) for line in text.split("\n"))
-    Console(soft_wrap=True, stderr=error).print(lines, markup=False, highlight=False)
+    style = Style.null() if link is None else Style(link=link)
+    Console(soft_wrap=True, stderr=error).print(Text(lines, style), highlight=False)
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table, or a list with a line for each cell if the terminal is too narrow. Cells are never markup."""
+def print_table(
+    columns: Sequence[Column], rows: Iterable[Sequence[str]], *, links: Sequence[str] | None = None
+) -> None:
+    """Print a table, or a list with a line for each cell if the terminal is too narrow. Cells are never markup.
+
+    ``links``: where the first cell of each row leads, in terminals that know links.
+    """
     shown = [[visible(cell) for cell in row] for row in rows]
     longest = [max([len(column.title), *(len(row[index]) for row in shown)]) for index, column in enumerate(columns)]
     narrowest = [
@@ -45,8 +53,9 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     for column, width in zip(columns, narrowest, strict=True):
         justify: Literal["left", "right"] = "right" if column.is_number else "left"
         table.add_column(column.title, justify=justify, overflow="fold", no_wrap=not column.folds, min_width=width)
-    for row in shown:
-        table.add_row(*(Text(cell) for cell in row))
+    for number, (first, *others) in enumerate(shown):
+        style = Style.null() if links is None else Style(link=links[number])
+        table.add_row(Text(first, style), *(Text(cell) for cell in others))
     gaps = 2 * (len(columns) - 1)
     console = Console()
     if not console.is_terminal:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from loopwright import schemas
+from loopwright.cli.following import waiting
 from loopwright.cli.options import (
     ExactMath,
     Extents,
@@ -66,7 +67,9 @@ def recheck(
 ) -> None:
     """Race the bests of workloads again; exit status 1 if one no longer holds, or nothing could be measured."""
     with connect(context) as client:
-        job = client.recheck(workloads, target).wait(progress=not as_json)
+        job = client.recheck(workloads, target)
+        with waiting(job, is_told=not as_json):
+            job.wait(progress=not as_json)
         found = job.rechecks()
     if as_json:
         print_json(found)

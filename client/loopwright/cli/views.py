@@ -12,7 +12,7 @@ from rich.console import Console
 from loopwright import schemas
 from loopwright.cli.output import print_facts, print_line, print_table
 from loopwright.codegen import worker_labels
-from loopwright.jobs.job import JobEvent
+from loopwright.jobs.job import Job, JobEvent
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.targets import short_names
 from loopwright.results.comparison import Comparison
@@ -44,7 +44,8 @@ _LIMITS = {
 _TF32 = "tf32: factors of float32 are rounded to 10 bits of mantissa"
 
 
-def show_jobs(jobs: Sequence[schemas.Job]) -> None:
+def show_jobs(jobs: Sequence[Job]) -> None:
+    """Print a table of jobs. In terminals that know links, each id is one to the job's page."""
     columns = (
         Column("job"),
         Column("name", folds=True),
@@ -62,20 +63,34 @@ def show_jobs(jobs: Sequence[schemas.Job]) -> None:
             model_speedup(job),
             f"{job.created_at:%Y-%m-%d %H:%M}",
         )
-        for job in jobs
+        for job in (each.info for each in jobs)
     ]
-    print_table((*columns, Column("created (UTC)")), rows)
+    print_table((*columns, Column("created (UTC)")), rows, links=[job.url for job in jobs])
+
+
+def in_form(form: str, job: Job) -> str:
+    """Return a job's fields in a text with their names in braces. Raises ValueError: there is no such field."""
+    fields = {**job.info.model_dump(mode="json"), "url": job.url}
+    try:
+        return form.format_map(fields)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"--format {form!r} does not fit a job: {type(error).__name__} {error}; fields are {', '.join(fields)}"
+        ) from error
 
 
 def show_group(group: JobGroup) -> None:
     """Print a line for each target, and the command that lists the jobs again."""
-    print_table(TARGETS.columns, [TARGETS.row(row) for row in group.rows()])
+    links = [job.url for job in group.jobs]
+    print_table(TARGETS.columns, [TARGETS.row(row) for row in group.rows()], links=links)
     print_line(f"loopwright job list --group {group.id} lists these jobs")
 
 
-def show_job(job: schemas.Job, all_tasks: bool = False) -> None:
+def show_job(followed: Job, all_tasks: bool = False) -> None:
     """Print a job and its tasks by their share of the model's time, with those of trivial share in one line."""
-    print_line(f"{job.id}  {job.name}  {job.state}  {job.progress.trials} of {job.progress.total} trials")
+    job = followed.info
+    done = f"{job.progress.trials} of {job.progress.total} trials"
+    print_line(f"{job.id}  {job.name}  {job.state}  {done}", link=followed.url)
     if job.activity:
         print_line(job.activity)
     if job.tags:

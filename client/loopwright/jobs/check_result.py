@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import xml.etree.ElementTree as xml
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from loopwright.errors import CheckFailed
 from loopwright.jobs.job import Job
 from loopwright.results.tables import GATE
 from loopwright.results.units import latency
+from loopwright.session.transport import body
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,21 @@ def write_reference(job: Job, path: Path) -> Path:
     ]
     path.write_text(json.dumps({"job": job.id, "name": job.name, "functions": functions}, indent=2), encoding="utf-8")
     return path
+
+
+def gate_against(against: Any, max_slowdown: float) -> schemas.Gate:
+    """Return the gate for a reference: a job, its id or name, or a file that `write_reference` wrote.
+
+    Raises:
+        ValueError: the file contains something else, or ``max_slowdown`` is out of bounds.
+    """
+    if isinstance(against, Job):
+        reference: Any = against.id
+    elif isinstance(against, str | os.PathLike) and Path(against).is_file():
+        reference = read_reference(Path(against))
+    else:
+        reference = os.fspath(against)
+    return schemas.Gate.model_validate(body(schemas.Gate, against=reference, max_slowdown=max_slowdown))
 
 
 def read_reference(path: Path) -> list[Any]:

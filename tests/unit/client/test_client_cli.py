@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def program(tmp_path: Path) -> str:
 
 def test_submit_prints_the_job(service: FakeService, run: Command, program: str) -> None:
     service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
-    assert run("job", "submit", program, "--max-trials", "8", "--shape", "n=4") == Done(0, "job-1\n", "")
+    link = f"job job-1: {service.url}/jobs/job-1\n"
+    assert run("job", "submit", program, "--max-trials", "8", "--shape", "n=4") == Done(0, "job-1\n", link)
     sent = service.requests[0].json()
     assert (sent["name"], sent["budget"]["max_trials"], sent["shapes"]) == ("mm_relu", 8, {"n": 4})
     assert json.loads(run("job", "submit", program, "--json").out)["id"] == "job-1"
@@ -40,8 +42,9 @@ def test_submit_prints_the_job(service: FakeService, run: Command, program: str)
 def test_submit_says_how_many_trials_the_model_deserves(service: FakeService, run: Command, program: str) -> None:
     service.on("POST", "/api/v1/jobs", Answer(job_json(suggested_trials=320), 202))
     done = run("job", "submit", program)
-    assert (done.out, done.err) == ("job-1\n", "64 trials for 1 function: --max-trials 320 or more is suggested\n")
-    assert run("job", "submit", program, "--max-trials", "320") == Done(0, "job-1\n", "")
+    warning, link = done.err.splitlines(keepends=True)
+    assert (done.out, warning) == ("job-1\n", "64 trials for 1 function: --max-trials 320 or more is suggested\n")
+    assert run("job", "submit", program, "--max-trials", "320") == Done(0, "job-1\n", link)
 
 
 @pytest.mark.parametrize(("words", "us"), [("120", 120.0), ("1.5ms", 1500.0), ("80 us", 80.0), ("2 µs", 2.0)])
@@ -124,6 +127,32 @@ def test_a_list_is_of_states_and_names(service: FakeService, run: Command) -> No
     assert run("job", "list", "--state", "queued", "--state", "failed", "--name", "n").status == 0
     assert service.requests[-1].query == {"state": "failed", "name": "n", "page_size": "200"}
     assert run("job", "list", "--state", "odd").status == 2
+    assert run("job", "list", "--since", "2026-01-31T08:00").status == 0
+    assert service.requests[-1].query["since"] == "2026-01-31T08:00:00+00:00"
+    assert run("job", "list", "--since", "90m").status == 0
+    ago = datetime.now(UTC) - datetime.fromisoformat(service.requests[-1].query["since"])
+    assert timedelta(minutes=90) <= ago < timedelta(minutes=95)
+    assert run("job", "list", "--since", "yesterday").status == 2
+
+
+def test_a_list_has_the_form_that_is_asked_for(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/jobs", page(job_json(id="a"), job_json(id="b")))
+    done = run("job", "list", "--format", "{id} {progress[trials]} {url}")
+    assert done.out.splitlines() == [f"{each} 3 {service.url}/jobs/{each}" for each in "ab"]
+    for wrong in ("{nothing}", "{id", "{progress[none]}", "{0}"):
+        done = run("job", "list", "--format", wrong)
+        assert (done.status, done.out) == (2, "")
+        assert "fields are id, name, state" in done.err
+
+
+def test_ids_are_links_in_terminals(service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.on("GET", "/api/v1/jobs", page(job_json(id="a")))
+    service.on("GET", "/api/v1/jobs/a", job_json(id="a"))
+    assert f"{service.url}/jobs/a" not in run("job", "list").out
+    assert run("job", "show", "a").err == f"job a: {service.url}/jobs/a\n"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    for words in (("list",), ("show", "a")):
+        assert f";{service.url}/jobs/a\x1b\\a" in run("job", *words).out
 
 
 def test_the_page_of_a_job_is_opened(service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +237,7 @@ def test_schedules_are_applied_and_built(service: FakeService, run: Command, pro
 def test_a_job_is_resubmitted(service: FakeService, run: Command) -> None:
     service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
     service.on("POST", "/api/v1/jobs/job-1/resubmit", Answer(job_json(id="job-2"), 202))
-    assert run("job", "resubmit", "job-1") == Done(0, "job-2\n", "")
+    assert run("job", "resubmit", "job-1") == Done(0, "job-2\n", f"job job-2: {service.url}/jobs/job-2\n")
     sent = service.requests[-1]
     assert sent.headers["idempotency-key"]
     unlimited = {"max_seconds": None, "max_device_seconds": None, "target_latency_us": None, "until": None}

@@ -163,7 +163,8 @@ def test_tables(service: FakeService, run: Command, golden: Golden, monkeypatch:
 
     def printed(*words: str, status: int = 0) -> None:
         done = run(*words)
-        assert (done.status, done.err) == (status, ""), words
+        link = f"job {words[2]}: {service.url}/jobs/{words[2]}\n" if words[:2] == ("job", "show") else ""
+        assert (done.status, done.err) == (status, link), words
         texts.extend([f"$ loopwright {' '.join(words)}", done.out])
 
     job = job_json("succeeded", notes=["[bold] is no markup"])
