@@ -13,6 +13,7 @@ from typing import Any
 
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.versions import check_versions
+from service.command import ROLE
 from service.logs import lines as logs
 from service.process.parent import die_with_parent
 from service.settings import Settings, TraceSettings, read_settings
@@ -128,8 +129,7 @@ def _require_tables(settings: Settings) -> None:
         return  # a database that is away, or cannot be used, is dealt with by whoever asks it next
     if is_behind:
         sys.exit(
-            "loopwright: the tables of the database are older than this version needs; run 'python -m service migrate' "
-            "on it first"
+            f"loopwright: the tables of the database are older than this version needs; run '{ROLE} migrate' first"
         )
 
 

@@ -19,6 +19,7 @@ import psutil
 from db import migrate
 from db.errors import AccessRefused, DatabaseDamaged, SchemaTooNew, Unavailable
 from loopwright.doctor import Finding
+from service.command import ROLE
 from service.pages import DASHBOARD
 from service.settings import Settings
 from workers.child import child_calls
@@ -132,7 +133,7 @@ def _database(settings: Settings) -> Finding:
     return Finding.warning(
         subject,
         f"{kind}, tables of revision {revision}, older than {newest}",
-        "scripts/serve brings them up to date; 'python -m service migrate' does it alone. Make a backup before",
+        f"a start of the service brings them up to date; '{ROLE} migrate' does it alone. Make a backup before",
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from db.engine.connections import CONNECTIONS
+from service.command import SERVE
 from service.logs.lines import LogFormat
 from workers.walls.levels import Policy
 
@@ -124,7 +125,7 @@ class TraceSettings(BaseSettings):
         return self.exporter_otlp_traces_endpoint or self.exporter_otlp_endpoint
 
 
-def parser(prog: str = "scripts/serve") -> argparse.ArgumentParser:
+def parser(prog: str = SERVE) -> argparse.ArgumentParser:
     """Return the parser of the options that every command accepts which runs the service."""
     parser = argparse.ArgumentParser(prog=prog, description="Run the Loopwright service.")
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")

@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.codegen.host import threads
 from loopwright.codegen.versions import PINS, check_versions, installed
 from loopwright.errors import LoopwrightError, Unauthorized
+from loopwright.local import parts
 
 if TYPE_CHECKING:
     from loopwright.client import Client
@@ -114,10 +114,11 @@ def of_the_service(client: Client) -> Iterator[Finding]:
 
 
 def of_the_checkout(options: list[str]) -> Iterator[Finding]:
-    """Yield what is found of the parts that serve, if they are installed. ``options`` are those of scripts/serve."""
-    if importlib.util.find_spec("service") is None:
+    """Yield what is found of the parts that serve, if they are installed. ``options`` are those of the service."""
+    service = parts.command("service")
+    if service is None:
         return
-    command = [sys.executable, "-m", "service", "doctor", *options]
+    command = [*service, "doctor", *options]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_SERVICE_SECONDS, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
@@ -125,7 +126,7 @@ def of_the_checkout(options: list[str]) -> Iterator[Finding]:
         yield Finding.problem(
             "parts that serve",
             (output.strip().splitlines() or [str(error)])[-1],
-            "see what it says; scripts/setup installs what is missing",
+            "see what it says; pip install 'loopwright[local]' or a checkout's scripts/setup installs what is missing",
         )
         return
     yield from (Finding.model_validate(fields) for fields in json.loads(ended.stdout))

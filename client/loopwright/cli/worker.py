@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -15,11 +13,9 @@ from loopwright.cli.options import Json, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_workers
 from loopwright.client import Client
+from loopwright.local import parts
 
 app = typer.Typer(help="List, join and drain the workers, which build and measure.", no_args_is_help=True)
-
-_HOST = "workers.host"
-"""The program of a worker host: a part of the service, which the wheel of the client does not have."""
 
 WorkerId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the worker, HOST/DEVICE, as loopwright worker list shows it.")
@@ -43,22 +39,17 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
 )
 def start(context: typer.Context) -> None:
     """Join this machine to a fleet until Ctrl-C or SIGTERM. Needs --address HOST:PORT; --help lists all options."""
-    if not _is_installed(_HOST):
+    command = parts.command("worker")
+    if command is None:
         print_line(
-            "This installation of Loopwright is the client alone. Run scripts/worker in a checkout of Loopwright on "
-            "the machine that is to join, or its container image: see docs/operations.md, Join a machine.",
+            "This installation of Loopwright is the client alone. Install the workers on the machine that is to join, "
+            "with pip install 'loopwright[local]', or run scripts/worker in a checkout or the container image: see "
+            "docs/operations.md, Join a machine.",
             error=True,
         )
         raise typer.Exit(2)
     # In place of this process, so that whoever started it stops the worker by a signal.
-    os.execv(sys.executable, [sys.executable, "-m", _HOST, *context.args])
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+    os.execv(command[0], [*command, *context.args])
 
 
 @app.command()

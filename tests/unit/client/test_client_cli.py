@@ -13,6 +13,7 @@ import loopwright
 from loopwright import frontends
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import module_from_json, trace_to_list
+from loopwright.local import parts
 from loopwright.session import config
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command, Done
@@ -262,7 +263,7 @@ def test_a_job_that_is_resubmitted_keeps_what_is_enough(service: FakeService, ru
 
 
 def test_without_the_services_code_no_worker_starts(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loopwright.cli.worker._HOST", "no_such_package.host")
+    monkeypatch.setattr(parts, "command", lambda part: None)
     shown = run("worker", "start", "--address", "head").err
     assert "the client alone" in shown
     assert "scripts/worker" in shown

@@ -12,6 +12,7 @@ import loopwright
 from loopwright import doctor
 from loopwright.codegen.versions import PINS, TVM_VERSION
 from loopwright.doctor import Finding, Health
+from loopwright.local import parts
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import FakeService, page, problem
 
@@ -125,6 +126,6 @@ def test_a_checkout_that_cannot_be_checked_says_why() -> None:
 
 
 def test_a_client_alone_has_no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr(parts, "command", lambda _: None)
     monkeypatch.setattr(subprocess, "run", None)
     assert list(doctor.of_the_checkout([])) == []
