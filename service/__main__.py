@@ -138,10 +138,8 @@ def serve(settings: Settings) -> None:
     from service.process.exit_status import leave
     from service.process.supervisor import ServeError, Supervisor
 
-    supervisor = Supervisor(settings)
+    supervisor = Supervisor(settings, say=lambda text: print(f"loopwright: {text}", file=sys.stderr, flush=True))
     supervisor.handle_signals()
-    if sys.stderr.isatty():
-        print("loopwright: starting database, API, controller and Ray ...", file=sys.stderr)
     try:
         with supervisor.running():
             print(f"Loopwright is ready: {supervisor.login_url()}", flush=True)

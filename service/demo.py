@@ -55,9 +55,8 @@ def main() -> None:
     exit_after = options.pop("exit")
     settings = read_settings(options)
     console = Console()
-    supervisor = Supervisor(settings)
+    supervisor = Supervisor(settings, say=lambda text: console.print(text, soft_wrap=True, highlight=False))
     supervisor.handle_signals()
-    console.print("Starting the service: database, API, controller and a local Ray …")
     try:
         with explained(settings), supervisor.running():
             console.print(f"Dashboard: {supervisor.login_url()}", soft_wrap=True, highlight=False)

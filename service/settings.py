@@ -13,13 +13,14 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from db.engine.connections import CONNECTIONS
+from loopwright.session.config import data_folder
 from service.command import SERVE
 from service.logs.lines import LogFormat
 from workers.walls.levels import Policy
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LEAST_PLACES = 12
-DEFAULT_DATA_DIR = Path.home() / ".local" / "share" / "loopwright"
+DEFAULT_DATA_DIR = data_folder()
 
 
 class Settings(BaseSettings):

@@ -93,7 +93,7 @@ def of_the_service(client: Client) -> Iterator[Finding]:
         return
     except LoopwrightError as error:
         yield Finding.problem(
-            subject, str(error), "start one with scripts/serve, or name it with --url or loopwright login"
+            subject, str(error), "start one with 'loopwright service start', or name it with --url or loopwright login"
         )
         return
     found = f"Loopwright {version.loopwright}, TVM {version.tvm}; you are {user.user}, who may {user.scope}"

@@ -24,6 +24,10 @@ class CheckFailed(LoopwrightError):
     """A model could not be compared with its reference, because its job did not succeed."""
 
 
+class LocalServiceFailed(LoopwrightError):
+    """The service of this machine did not start or stop, or is not installed; the message says what to do."""
+
+
 class TvmUnavailable(LoopwrightError, ImportError):
     """The call needs TVM, which is missing or has another version than the service's."""
 

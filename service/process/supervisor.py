@@ -16,16 +16,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 import httpx
 import psutil
 
 from db import Database, migrate
 from loopwright import schemas
+from loopwright.local.state import LOCK, LocalState
 from loopwright.session.config import service_file
 from service.outage import await_database
 from service.process.exit_status import ExitStatus, status_of
@@ -47,6 +50,8 @@ _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.2
 _SAYS = "loopwright: "
 
+Say = Callable[[str], None]
+
 
 class ServeError(Exception):
     """The service cannot start or continue; the message says what to do."""
@@ -57,10 +62,11 @@ class ServeError(Exception):
 
 
 class Supervisor:
-    """Starts and stops the service's processes."""
+    """Starts and stops the service's processes. ``say`` is told each step of a start."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, say: Say = lambda text: None) -> None:
         self._settings = settings
+        self._say = say
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, KeptLog] = {}
         self._restarts: dict[str, Restarts] = {}
@@ -78,18 +84,23 @@ class Supervisor:
     def running(self) -> Iterator[None]:
         """Run the service, ready, for the time of the block. Raise ServeError if it does not become ready."""
         self._settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _sole_owner(self._settings.data_dir):
+        with _sole_owner(self._settings.data_dir) as lock:
+            state = LocalState(os.getpid(), self.url)
+            _note(lock, state)
             _require_free_port(self._settings)
+            self._say(f"the database of {self._settings.data_dir} is opened ...")
             await_database(self._settings.database)
             migrate.upgrade(self._settings.database)
             self._settings = with_walls(self._settings)
             ensure_token(self._settings)
             started_at = _now(self._settings)
             try:
+                self._say("the API, the controller and its workers start, on an idle machine within half a minute ...")
                 self._start("controller")
                 self._start("api")
                 self._wait_until_ready(started_at)
                 with _announced(self.url, self._settings.token_file):
+                    _note(lock, replace(state, is_ready=True))
                     yield
             finally:
                 self._stop()
@@ -243,9 +254,9 @@ def _kill_session(leader: int) -> None:
 
 
 @contextlib.contextmanager
-def _sole_owner(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory: two services on one would take up each other's jobs."""
-    with (data_dir / "lock").open("w") as file:
+def _sole_owner(data_dir: Path) -> Iterator[IO[str]]:
+    """Hold the data directory, and yield its lock file: two services on one would take up each other's jobs."""
+    with (data_dir / LOCK).open("a+") as file:
         until = time.monotonic() + _LOCK_SECONDS
         while True:
             try:
@@ -257,7 +268,14 @@ def _sole_owner(data_dir: Path) -> Iterator[None]:
                         f"another service runs on {data_dir}; stop it, or give --data-dir and --port of its own"
                     ) from None
                 time.sleep(_POLL_SECONDS)
-        yield
+        yield file
+
+
+def _note(lock: IO[str], state: LocalState) -> None:
+    """Write who holds the data directory, for `loopwright.local.state`. It stays there when the process has gone."""
+    lock.truncate(0)
+    lock.write(json.dumps(asdict(state)))
+    lock.flush()
 
 
 @contextlib.contextmanager

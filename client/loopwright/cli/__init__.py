@@ -26,6 +26,7 @@ from loopwright.cli import (
     package,
     record,
     schedule,
+    service,
     token,
     user,
     webhook,
@@ -67,6 +68,7 @@ app.command("package")(package.package)
 app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(service.app, name="service")
 app.add_typer(record.app, name="record")
 app.add_typer(pack.app, name="pack")
 app.add_typer(key.app, name="key")
@@ -117,13 +119,13 @@ def login(
     token = token or root_token or str(typer.prompt("Token", hide_input=True, err=True))
     with Client(url, token) as client:
         me = client.access.me()
-        service = client.version()
+        version = client.version()
     file = config.save_login(url, token)
     if as_json:
-        print_json({"url": url, "user": me.user, "service": service.model_dump(mode="json"), "saved": str(file)})
+        print_json({"url": url, "user": me.user, "service": version.model_dump(mode="json"), "saved": str(file)})
     else:
         print_line(
-            f"logged in to {url} as {me.user} (Loopwright {service.loopwright}, TVM {service.tvm}); saved in {file}"
+            f"logged in to {url} as {me.user} (Loopwright {version.loopwright}, TVM {version.tvm}); saved in {file}"
         )
 
 

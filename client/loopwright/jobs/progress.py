@@ -29,7 +29,7 @@ def telling(enabled: bool) -> Iterator[Callable[[str], None]]:
         with console.status("") as status:
             yield lambda text: status.update(Text(text))
     else:
-        yield lambda text: console.print(text, markup=False, highlight=False)
+        yield lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class ProgressView:

@@ -44,13 +44,32 @@ def service_file() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "loopwright" / "service.json"
 
 
+def data_folder() -> Path:
+    """Return the folder of this user's service on this machine: database, token, logs and who runs it."""
+    chosen = os.environ.get("LOOPWRIGHT_DATA_DIR")
+    if chosen:
+        return Path(chosen).expanduser().resolve()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "loopwright"
+
+
+def service_port() -> int | None:
+    """Return the port that the environment chooses for this machine's service. Raises ValueError: it is no number."""
+    chosen = os.environ.get("LOOPWRIGHT_PORT")
+    return int(chosen) if chosen else None
+
+
+def names_a_service(url: str | None = None) -> bool:
+    """Return whether the argument, the environment or a saved login say which service to use."""
+    return bool(url or os.environ.get("LOOPWRIGHT_URL") or _saved_login())
+
+
 def resolve(url: str | None = None, token: str | None = None) -> Endpoint:
     """Return the address and the token. A saved token is sent only to the URL that it was saved with.
 
     Raises:
         ValueError: the URL does not begin with ``http://`` or ``https://``.
     """
-    saved = [endpoint for endpoint in (_saved_login(), _local_service()) if endpoint is not None]
+    saved = [endpoint for endpoint in (_saved_login(), local_service()) if endpoint is not None]
     chosen = url or os.environ.get("LOOPWRIGHT_URL") or (saved[0].url if saved else DEFAULT_URL)
     chosen = chosen.rstrip("/")
     if not chosen.lower().startswith(("http://", "https://")):
@@ -101,7 +120,8 @@ def _saved_login() -> Endpoint | None:
     return Endpoint(fields["url"].rstrip("/"), fields.get("token")) if "url" in fields else None
 
 
-def _local_service() -> Endpoint | None:
+def local_service() -> Endpoint | None:
+    """Return the service that runs on this machine, or has run when the machine went down; None without one."""
     fields = _read_json(service_file())
     if "url" not in fields:
         return None

@@ -149,7 +149,7 @@ class Transport:
         reason = str(error) or type(error).__name__
         return CouldNotReach(
             f"could not reach Loopwright at {self.endpoint.url}: {reason}. "
-            "Start the service with scripts/serve, or set another address with LOOPWRIGHT_URL or 'loopwright login'."
+            "Start one with 'loopwright service start', or set another with LOOPWRIGHT_URL or 'loopwright login'."
         )
 
 

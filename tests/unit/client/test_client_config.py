@@ -69,8 +69,20 @@ def test_a_login_is_readable_by_its_owner_only() -> None:
 def test_xdg_directories_are_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "d"))
     assert config.login_file() == tmp_path / "c/loopwright/login.json"
     assert config.service_file() == tmp_path / "s/loopwright/service.json"
+    assert config.data_folder() == tmp_path / "d/loopwright"
+    monkeypatch.setenv("LOOPWRIGHT_DATA_DIR", str(tmp_path / "chosen"))
+    assert config.data_folder() == tmp_path / "chosen"
+
+
+def test_a_service_is_named_by_its_user_and_not_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_service(tmp_path)
+    assert not config.names_a_service()
+    assert config.names_a_service("http://argument")
+    config.save_login("http://saved", "saved")
+    assert config.names_a_service()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}"])

@@ -105,7 +105,7 @@ def test_no_service_is_a_problem_with_an_exit_status(run: Command) -> None:
     assert done.status == 1
     *_, last = json.loads(done.out)
     assert (last["subject"], last["health"]) == ("service at http://127.0.0.1:9", "problem")
-    assert "scripts/serve" in last["advice"]
+    assert "loopwright service start" in last["advice"]
 
 
 def test_a_token_that_the_service_does_not_know_is_to_be_replaced(
@@ -116,7 +116,7 @@ def test_a_token_that_the_service_does_not_know_is_to_be_replaced(
     [found] = doctor.of_the_service(client)
     assert found.health is Health.PROBLEM
     assert f"loopwright login {service.url}; unset LOOPWRIGHT_TOKEN" in str(found.advice)
-    assert "scripts/serve" not in str(found.advice)
+    assert "service start" not in str(found.advice)
 
 
 def test_a_checkout_that_cannot_be_checked_says_why() -> None:

@@ -114,7 +114,9 @@ def test_a_damaged_database(tmp_path: Path) -> None:
     (tmp_path / "loopwright.db").write_bytes(b"no database at all" * 1000)
     ended = run(tmp_path, "serve")
     assert ended.returncode == ExitStatus.DATABASE_DAMAGED
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    step, reason = ended.stderr.splitlines()
+    assert step == f"loopwright: the database of {tmp_path} is opened ..."
+    assert "from a backup" in reason
 
 
 def test_a_server_that_is_not_there_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
