@@ -28,6 +28,7 @@ from loopwright.cli import (
     schedule,
     service,
     token,
+    tune,
     user,
     webhook,
     worker,
@@ -65,6 +66,7 @@ app.command("compare")(compare.compare)
 app.command("doctor")(doctor.doctor)
 app.command("lock")(lock.lock)
 app.command("package")(package.package)
+app.command("tune")(tune.tune)
 app.command("verify")(package.verify)
 app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from loopwright import schemas
+from loopwright.cli import scripts
 from loopwright.client import Client
 from loopwright.codegen import worker_labels
 from loopwright.codegen.errors import InvalidLabel
-from loopwright.codegen.math_mode import MathMode
+from loopwright.codegen.math_mode import FP32, MathMode
 from loopwright.errors import NotFound
 from loopwright.jobs.job import Job
 from loopwright.model import Model, Shapes
@@ -47,7 +49,8 @@ ModelFile = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A file: TVMScript (.py), TVM JSON (.json), a saved torch.export program (.pt2) or ONNX (.onnx).",
+        help="A file: TVMScript (.py), TVM JSON (.json), a saved torch.export program (.pt2) or ONNX (.onnx); or "
+        "script.py:NAME, a model in a Python script, or its function that returns one.",
         show_default=False,
     ),
 ]
@@ -111,7 +114,18 @@ def labels(words: list[str] | None) -> dict[str, str]:
 
 def to_model(file: str, extents: list[str] | None, exact_math: bool, math: MathMode) -> Model:
     """Return the model that the arguments of a command describe."""
-    return Model(Path(file), shapes=_shapes(extents), exact_math=exact_math, math=math)
+    shapes = _shapes(extents)
+    path, _, name = file.rpartition(":")
+    if not path.endswith(".py") or not name.isidentifier():
+        return Model(Path(file), shapes=shapes, exact_math=exact_math, math=math)
+    found = scripts.model_named(Path(path), name)
+    # What the command line leaves out, the script decides.
+    return replace(
+        found,
+        shapes=found.shapes if shapes is None else shapes,
+        exact_math=exact_math or found.exact_math,
+        math=found.math if math == FP32 else math,
+    )
 
 
 def in_the_past(text: str) -> datetime:

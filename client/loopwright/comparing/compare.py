@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from loopwright import schemas
 from loopwright.codegen.host import threads
 from loopwright.comparing import processes
-from loopwright.comparing.engines import OURS, RIVALS, EngineInfo
+from loopwright.comparing.engines import (
+    INDUCTOR,
+    ONNX_RUNTIME,
+    OPENVINO,
+    OURS,
+    PYTORCH,
+    RIVALS,
+    UNTUNED,
+    EngineInfo,
+)
 from loopwright.comparing.files import Files
 from loopwright.comparing.processes import EngineProcess
 from loopwright.comparing.protocol import EngineResult
 from loopwright.comparing.ratios import paired
+from loopwright.frontends import onnx, torch
 from loopwright.results.comparison import Comparison
 from loopwright.results.units import plural
 
@@ -41,6 +53,23 @@ def engines_named(names: Sequence[str]) -> list[EngineInfo]:
     if unknown := [name for name in names if name not in RIVALS]:
         raise ValueError(f"no engine is called {', '.join(unknown)}; choose from {', '.join(RIVALS)}")
     return [OURS, *(RIVALS[name] for name in dict.fromkeys(names))]
+
+
+def used_today(model: Any) -> list[str]:
+    """Return the names of the engines that a model's framework runs it with: those that are installed here.
+
+    Without one, it is the same program untuned.
+    """
+    usual: tuple[EngineInfo, ...] = ()
+    if torch.accepts(model):
+        usual = (PYTORCH, INDUCTOR)
+    elif onnx.accepts(model):
+        usual = (ONNX_RUNTIME, OPENVINO)
+    return [each.name for each in usual if _is_installed(each)] or [UNTUNED.name]
+
+
+def _is_installed(engine: EngineInfo) -> bool:
+    return all(importlib.util.find_spec(package) is not None for package in engine.packages)
 
 
 def compare(

@@ -79,7 +79,12 @@ class Job:
     @property
     def url(self) -> str:
         """The address of its page in the dashboard."""
-        return f"{self._transport.endpoint.url.rstrip('/')}/jobs/{self.id}"
+        return f"{self._transport.endpoint.url.rstrip('/')}{self.page}"
+
+    @property
+    def page(self) -> str:
+        """The path of its page in the dashboard."""
+        return f"/jobs/{self.id}"
 
     @property
     def tags(self) -> list[str]:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from loopwright import schemas
 from loopwright.results.tables import ENGINES, to_pandas
-from loopwright.results.units import plural
+from loopwright.results.units import latency, plural
 
 
 class Comparison(schemas.Comparison):
@@ -23,6 +23,22 @@ class Comparison(schemas.Comparison):
         """The conditions, in words."""
         threads = plural(self.threads, "thread")
         return f"{self.machine}, {threads}, {self.precision}; outputs compared with those of {self.reference}"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the tuned model is faster than the fastest of the others, in one sentence."""
+        ours, *others = self.engines
+        timed = [engine for engine in others if engine.us is not None and engine.ratio is not None]
+        if ours.us is None or not timed:
+            return "nothing could be compared: see the reasons above"
+        best = min(timed, key=lambda engine: engine.us or 0.0)
+        assert best.ratio is not None
+        times = f"{best.ratio.value:.2f} ({best.ratio.low:.2f} to {best.ratio.high:.2f}) times as long"
+        if best.ratio.low > 1:
+            return f"tuned, the model takes {latency(ours.us)}; {best.title} takes {times}"
+        if best.ratio.high < 1:
+            return f"{best.title} is faster: the tuned model takes {latency(ours.us)}, and {best.title} {times}"
+        return f"no difference from {best.title} can be shown: it takes {times} as the tuned model"
 
     def _repr_html_(self) -> str:
         return ENGINES.html(self.engines, self.caption)

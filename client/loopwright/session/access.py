@@ -22,10 +22,14 @@ class Access:
         """Return who the token of this client is, and what it may do."""
         return self._transport.get(schemas.Me, f"{_API}/me")
 
-    def login_url(self) -> str:
-        """Return an address that signs one browser in, once within 12 hours, as whoever this client is."""
+    def login_url(self, page: str = "/") -> str:
+        """Return an address that signs one browser in, once within 12 hours, as whoever this client is.
+
+        Args:
+            page: the path of the page that the browser then shows.
+        """
         made = parse(schemas.LoginCode, self._transport.request("POST", f"{_API}/login-codes"))
-        return f"{self._transport.endpoint.url}{made.path}"
+        return f"{self._transport.endpoint.url}{page}{made.path.removeprefix('/')}"
 
     def tokens(self, everybodys: bool = False) -> Iterator[schemas.Token]:
         """Yield tokens, sessions and guest links, the newest first.

@@ -1,0 +1,91 @@
+"""``loopwright tune``: from a model to a tuned model beside what its user runs today, in one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loopwright.cli.following import show, waiting
+from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Web, connect, to_model
+from loopwright.cli.output import print_json, print_line
+from loopwright.cli.service import start_in
+from loopwright.cli.views import show_comparison
+from loopwright.client import Client
+from loopwright.jobs.job import Job
+from loopwright.local import daemon
+from loopwright.model import Model
+from loopwright.session import config
+
+_TRIALS = 2000
+"""More than a search of some minutes makes: its seconds, or a minute that is expected to gain nothing, end it."""
+_SECONDS = 60.0
+_NO_COMPARISON = "none"
+
+
+def tune(
+    context: typer.Context,
+    model: ModelFile,
+    max_seconds: Annotated[float, typer.Option(min=1, help="Seconds that the job may take.")] = _SECONDS,
+    max_trials: Annotated[int, typer.Option(min=1, help="Maximum number of candidates to measure.")] = _TRIALS,
+    shape: ManyExtents = None,
+    exact_math: ExactMath = False,
+    math: Math = "fp32",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINE[,…]",
+            help="What to compare with: torch, compile, ort, openvino, tvm; or none. By default what the model's "
+            "framework runs it with, if that is installed.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the job; by default the name of the file.")] = None,
+    web: Web = False,
+    as_json: Json = False,
+) -> None:
+    """Tune a model, and compare it with what you run today; exit status 1 if the job did not succeed.
+
+    Without a service that --url, LOOPWRIGHT_URL or a login names, that of this machine is used, and started if need be:
+    see 'loopwright service'. Weights stay on this machine.
+    """
+    source = to_model(model, shape, exact_math, math)
+    is_local = not config.names_a_service(context.find_root().obj[0])
+    if is_local and not daemon.answers(config.local_service()):
+        start_in(config.data_folder(), is_told=not as_json)
+    with connect(context) as client:
+        job = client.submit(
+            source, max_trials=max_trials, max_seconds=max_seconds, until="plateau", name=name or Path(model).stem
+        )
+        address = client.access.login_url(job.page) if is_local else job.url
+        if web:
+            typer.launch(address)
+        with waiting(job, is_told=not as_json, address=address):
+            job.wait(progress=not as_json)
+        if not as_json:
+            show(job, as_json)
+        if job.state in ("failed", "cancelled"):
+            if as_json:
+                print_json({"job": job.info.model_dump(mode="json"), "comparison": None})
+            raise typer.Exit(1)
+        _compare(client, job, source, against, as_json)
+    if job.state != "succeeded":
+        raise typer.Exit(1)
+
+
+def _compare(client: Client, job: Job, source: Model, against: str | None, as_json: bool) -> None:
+    """Time the model beside other engines here, and store the result with its job."""
+    # Imported here, because the other commands need no NumPy.
+    from loopwright.comparing.compare import used_today
+
+    engines = used_today(source.model) if against is None else [each.strip() for each in against.split(",") if each]
+    found = None
+    if engines != [_NO_COMPARISON]:
+        found = client.compare(source, engines, job=job, progress=not as_json)
+    if as_json:
+        comparison = None if found is None else found.model_dump(mode="json")
+        print_json({"job": job.info.model_dump(mode="json"), "comparison": comparison})
+    elif found is not None:
+        print_line("")
+        show_comparison(found)
+        print_line(found.verdict)
