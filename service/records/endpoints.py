@@ -121,5 +121,4 @@ def get_assembly(ctx: Ctx, record_id: str) -> schemas.Assembly:
             target_json=found.record.target_json,
         )
 
-    made = ctx.assembly.get(record_id, build)
-    return schemas.Assembly(language=made.language, text=made.text)
+    return wire.assembly(ctx.assembly.get(record_id, build))

@@ -25,7 +25,7 @@ from loopwright.codegen.rule import applied_rule
 from loopwright.codegen.weights.packed_weight import packs_weight
 from service.records.reproduce import reproduce
 from service.units import micros
-from tuner.inspection.answers import Scripts
+from tuner.inspection.answers import Assembly, LoopModel, Scripts
 from tuner.types import DeviceClass, DeviceState, LibraryTime, RunnerUp
 
 
@@ -183,6 +183,31 @@ def detail(found: RecordDetail, scripts: Scripts, job: JobView | None) -> schema
         trace_python=scripts.trace,
         job_name=None if job is None else job.name,
         reproduce=None if job is None else reproduce(view, job),
+    )
+
+
+def assembly(made: Assembly) -> schemas.Assembly:
+    return schemas.Assembly(
+        language=made.language,
+        text=made.text,
+        lines=[schemas.CodeLine(**asdict(line)) for line in made.lines],
+        program=made.program,
+        sources=made.sources,
+        loops=[
+            schemas.CodeLoop(first=loop.first, last=loop.last, depth=loop.depth, model=_loop_model(loop.model))
+            for loop in made.loops
+        ],
+        hot_loop=made.hot_loop,
+    )
+
+
+def _loop_model(model: LoopModel | None) -> schemas.LoopModel | None:
+    if model is None:
+        return None
+    work = asdict(model.work)
+    width, _ = work.pop("vector_bytes"), work.pop("slot_bytes")
+    return schemas.LoopModel(
+        **work, vector_bits=8 * width, cycles=model.cycles, bound=model.bound, peak_share=model.peak_share
     )
 
 

@@ -169,12 +169,26 @@ def test_machine_code_on_demand(page: Page, service: ServiceClient, job: dict[st
     [task] = job["tasks"]
     page.goto(f"{service.url}/records/{task['record_id']}")
     page.get_by_role("button", name="Compile and show").click()
-    code = page.get_by_role("figure").filter(has_text="Assembly").locator("pre")
-    expect(code).to_contain_text("ret")
+    code = page.get_by_role("region", name="Assembly", exact=True)
+    expect(code).to_contain_text(re.compile(r"j\w+\s*\.LBB"))
+    expect(code).not_to_contain_text("retq")
     expect(code.locator(".hljs-keyword").first).to_be_visible()
-    # The address remembers that it was wanted.
+    expect(page.get_by_text(re.compile("^Hot loop. Lines .* at least .* cycles?, limited by"))).to_be_visible()
+    page.get_by_text("All code").click()
+    expect(code).to_contain_text("retq")
+    expect(code).not_to_contain_text(".cfi_startproc")
+    page.get_by_label("Directives").click()
+    expect(code).to_contain_text(".cfi_startproc")
+    # A line of the program picks its instructions, and the line that it computes.
+    program = page.get_by_role("region", name="Program as compiled")
+    program.locator("[data-hot]").get_by_role("button").first.click()
+    expect(program.locator("[data-picked]")).to_have_count(1)
+    expect(code.locator("[data-picked][data-hot]").first).to_be_visible()
+    expect(page.get_by_role("region", name="Unscheduled program").locator("[data-picked]")).to_contain_text("+ A[")
+    # The address remembers what is shown.
     page.reload()
-    expect(code).to_contain_text("ret")
+    expect(code.locator("[data-picked]").first).to_be_visible()
+    expect(page).to_have_url(re.compile("line=.*"))
 
 
 @pytest.mark.whole

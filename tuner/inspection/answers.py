@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from loopwright.codegen.kinds import LoopBound
+from tuner.inspection.x86 import Work
 from tuner.types import TaskSpec, Workload
 
 
@@ -41,11 +43,54 @@ class Scripts:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopModel:
+    """The work of an iteration, the cycles that its instructions take at least, and what they are limited by.
+
+    ``peak_share`` is the share of the peak of the vector unit that the loop reaches at that speed.
+    """
+
+    work: Work
+    cycles: float
+    bound: LoopBound
+    peak_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLoop:
+    """Lines ``first`` to ``last`` of an assembly, from 1; ``depth`` is 1 for an outermost loop.
+
+    ``model`` is None if the loop has others within it, and on processors other than x86.
+    """
+
+    first: int
+    last: int
+    depth: int
+    model: LoopModel | None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A line of an assembly, from 1, that is an instruction or a label; ``program_line`` is None if it is unknown."""
+
+    number: int
+    program_line: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Assembly:
-    """The code of a scheduled program; for cuda the source of its kernels."""
+    """The code of a scheduled program; for cuda the source of its kernels, and nothing else.
+
+    ``program`` is what was compiled, as TVMScript; ``sources`` has for each of its lines the line of the unscheduled
+    one, None if that is unknown. ``hot_loop`` is an index of ``loops``.
+    """
 
     language: Literal["asm", "cuda"]
     text: str
+    lines: list[CodeLine] = field(default_factory=list)
+    program: str = ""
+    sources: list[int | None] = field(default_factory=list)
+    loops: list[CodeLoop] = field(default_factory=list)
+    hot_loop: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

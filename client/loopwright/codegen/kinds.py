@@ -207,6 +207,19 @@ class RecheckVerdict(StrEnum):
         return None if self is RecheckVerdict.UNCLEAR else self is RecheckVerdict.HOLDS
 
 
+class LoopBound(StrEnum):
+    """What limits the iterations of a loop in a static model."""
+
+    ARITHMETIC = "arithmetic"
+    LOADS = "loads"
+    STORES = "stores"
+    SHUFFLES = "shuffles"
+    INSTRUCTIONS = "instructions"
+    """The number of all instructions."""
+    LATENCY = "latency"
+    """Sums that wait for one another, since too few of them are independent."""
+
+
 class TokenKind(StrEnum):
     """The kind of bearer that a token has."""
 

@@ -110,7 +110,17 @@ from loopwright.schemas.overview import (
     Overview,
 )
 from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckEvidence, RecheckFinished, RecheckResult
-from loopwright.schemas.records import Assembly, ImportedCertificate, ImportReport, Record, RecordDetail, Reproduce
+from loopwright.schemas.records import (
+    Assembly,
+    CodeLine,
+    CodeLoop,
+    ImportedCertificate,
+    ImportReport,
+    LoopModel,
+    Record,
+    RecordDetail,
+    Reproduce,
+)
 from loopwright.schemas.webhooks import Delivery, DeliveryType, NewWebhook, Webhook, WebhookEvent, WebhookMade
 from loopwright.schemas.workloads import (
     Best,
@@ -136,6 +146,8 @@ __all__ = [
     "Certificate",
     "ChangeUser",
     "Check",
+    "CodeLine",
+    "CodeLoop",
     "ComparedEngine",
     "Comparison",
     "Coverage",
@@ -181,6 +193,7 @@ __all__ = [
     "Lookup",
     "LookupAnswer",
     "LookupHit",
+    "LoopModel",
     "LoweredFunction",
     "Machine",
     "Me",

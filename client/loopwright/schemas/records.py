@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from loopwright.codegen.kinds import SandboxLevel, SignedBy
+from loopwright.codegen.kinds import LoopBound, SandboxLevel, SignedBy
 from loopwright.codegen.math_mode import MathMode
 from loopwright.schemas.base import AppliedRule, DeviceState, Wire
 from loopwright.schemas.evidence import SignedDocument
@@ -126,10 +126,81 @@ class ImportReport(Wire):
     """Records that came with a certificate of another deployment, of which this service knows nothing."""
 
 
+class LoopModel(Wire):
+    """One iteration of a loop: a count of its instructions, and the cycles that they take at least.
+
+    The model knows what a core starts in a cycle: two vector operations, two loads, a store, a shuffle, and four
+    instructions in all. Data is taken to be in the first cache, so that the loop may take longer.
+    """
+
+    instructions: int
+    """Instructions of all kinds."""
+    fma: int
+    """Fused multiplications and additions, and products of integers that sum by themselves."""
+    arithmetic: int
+    """Other arithmetic of floating point numbers, or of vectors of integers."""
+    divisions: int
+    """Divisions and square roots among the arithmetic; the model does not know that they take longer."""
+    shuffles: int
+    """Instructions that move elements within or between registers."""
+    loads: int
+    """Reads of memory."""
+    stores: int
+    """Writes to memory."""
+    stack: int
+    """Loads and stores on the stack: mostly values for which there was no register."""
+    loaded_bytes: int
+    """Bytes that are read."""
+    stored_bytes: int
+    """Bytes that are written."""
+    operations: int
+    """Multiplications, additions and comparisons of single elements."""
+    vector_bits: int
+    """Width of the widest vectors that are computed with; 0 if there are none."""
+    cycles: float
+    """Cycles that an iteration takes at least."""
+    bound: LoopBound
+    """What takes these cycles."""
+    peak_share: float
+    """Share of the peak of the vector unit that the loop reaches at that speed."""
+
+
+class CodeLoop(Wire):
+    """A loop of an assembly, from a label to the jump back to it."""
+
+    first: int
+    """Number of its first line, from 1."""
+    last: int
+    """Number of its last line."""
+    depth: int
+    """How many loops it is in, itself included."""
+    model: LoopModel | None
+    """A static model of one iteration; None if the loop has others within it, and on processors other than x86."""
+
+
+class CodeLine(Wire):
+    """A line of an assembly with an instruction or a label."""
+
+    number: int
+    """Number of the line, from 1."""
+    program_line: int | None
+    """The line of the program that it comes from, by the compiler's debug locations; None if it is unknown."""
+
+
 class Assembly(Wire):
-    """The machine code of a scheduled program."""
+    """The machine code of a scheduled program, and which line of the program each instruction comes from."""
 
     language: Literal["asm", "cuda"]
     """``asm``: assembly; ``cuda``: CUDA's source."""
     text: str
-    """The program."""
+    """The program, as the compiler wrote it."""
+    lines: list[CodeLine]
+    """The lines of the assembly that are instructions, or labels that an instruction names. Others are directives."""
+    program: str
+    """The scheduled program that was compiled, as TVMScript; empty for CUDA, as is all that follows."""
+    sources: list[int | None]
+    """For each line of the program, the line of ``script_before`` that it computes; None if it is unknown."""
+    loops: list[CodeLoop]
+    """The loops, by their first lines."""
+    hot_loop: int | None
+    """Index of the loop whose lines a call reaches most often: most of the time is spent there; None without a loop."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from loopwright import schemas
+from loopwright.codegen.kinds import LoopBound
 from service.overview.endpoints import _csv
 from tests.integration.service.conftest import Api, played, running, settings_in
 from tests.support.played_fleet import MACHINE, MEASURED_STATE, RACED_STATE, ROUNDS, WORKER
@@ -193,7 +194,16 @@ def test_a_record_and_its_certificate_say_in_what_state_the_gpu_was(api: Api, jo
 def test_assembly_of_a_record_and_of_the_baseline(api: Api, job: dict[str, Any]) -> None:
     found = api.get(f"/records/{job['tasks'][0]['record_id']}/assembly")
     assert found["language"] == "asm"
-    assert ".globl" in found["text"]
+    texts = found["text"].splitlines()
+    assert any(".globl" in text for text in texts)
+    assert not any(texts[line["number"] - 1].lstrip().startswith((".globl", ".loc")) for line in found["lines"])
+    program = found["program"].splitlines()
+    linked = {line["program_line"] for line in found["lines"]} - {None}
+    assert any("C[" in program[line - 1] for line in linked)
+    assert len(found["sources"]) == len(program)
+    hot = found["loops"][found["hot_loop"]]
+    assert hot["model"]["instructions"] > 0
+    assert hot["model"]["bound"] in set(LoopBound)
     assert api.get(f"/records/{job['tasks'][0]['record_id']}/assembly") == found
     records = api.get("/records", workload_hash=job["tasks"][0]["workload_hash"], page_size=500)["items"]
     (baseline,) = (record for record in records if record["is_baseline"])

@@ -30,3 +30,10 @@ it("assembly tells what is done from what it is done to", () => {
     ["%rax", "hljs-variable"],
   ]);
 });
+
+it("integers of 64 bits in TVMScript are bare, others keep their type", () => {
+  expect(text("T.grid(T.int64(64), T.int64(-3)) + T.int32(5) + T.int64(n)", "python")).toBe(
+    "T.grid(64, -3) + T.int32(5) + T.int64(n)",
+  );
+  expect(text("T.int64(64)", "cuda")).toBe("T.int64(64)");
+});

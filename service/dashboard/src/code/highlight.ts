@@ -18,9 +18,16 @@ export type Line = Token[];
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#x27": "'" };
 const MARKUP = /<span class="([^"]*)">|<\/span>|([^<]+)/g;
 
-/** `code` as lines of tokens. An unknown language is returned as plain text. */
+/** Integers of 64 bits in TVMScript, which most are: their type says nothing to a reader, and hides what is there. */
+const WIDE_INTEGERS = /\bT\.int64\((-?\d+)\)/g;
+
+/**
+ * `code` as lines of tokens, with bare numbers for TVMScript's integers of 64 bits. An unknown language is returned as
+ * plain text.
+ */
 export function highlight(code: string, language: string): Line[] {
-  const trimmed = code.replace(/\n$/, "");
+  const ending = code.replace(/\n$/, "");
+  const trimmed = language === "python" ? ending.replace(WIDE_INTEGERS, "$1") : ending;
   if (hljs.getLanguage(language) === undefined) {
     return trimmed.split("\n").map((text) => [{ text, scope: null }]);
   }

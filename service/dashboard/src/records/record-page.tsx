@@ -77,7 +77,7 @@ function RecordView({ record }: { record: RecordDetail }) {
       </Panel>
 
       <ProgramPanel record={record} />
-      <AssemblyPanel recordId={record.id} />
+      <AssemblyPanel record={record} />
 
       <Panel title="Provenance">
         <div style={{ padding: "0 1rem 1rem" }}>
