@@ -250,7 +250,7 @@ def test_any_two_are_compared(page: Page, service: ServiceClient, job: dict[str,
     picks.nth(1).check()
     page.get_by_role("button", name="Compare selected").click()
     expect(page).to_have_url(re.compile(r"/compare\?a=\w+&b=\w+"))
-    expect(row(page, "Facts", "Median latency")).to_contain_text("µs")
+    expect(row(page, "Facts", "Latency, ")).to_contain_text("µs")
     expect(page.get_by_role("region", name=re.compile("^Left: main"))).to_be_visible()
     page.get_by_text("Trace as code").click()
     expect(page).to_have_url(re.compile("show=trace"))
@@ -260,6 +260,8 @@ def test_any_two_are_compared(page: Page, service: ServiceClient, job: dict[str,
     page.get_by_role("button", name="Compare with").click()
     page.get_by_role("dialog").get_by_role("link").filter(has_text="baseline").click()
     expect(row(page, "Facts", "Origin")).to_contain_text("baseline")
+    # Both ran in the closing race.
+    expect(row(page, "Facts", "Relative speed, in the closing race")).to_contain_text(TIMES)
 
     page.goto(f"{service.url}/compare")
     page.get_by_label("Left", exact=True).fill(f"{service.url}/records/{task['record_id']}")

@@ -21,6 +21,8 @@ class Record(Wire):
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
     """Name of the function."""
+    candidate: str = ""
+    """Digest of its trace, by which certificates name contenders; empty from services before they gave it."""
     target: dict[str, Any]
     """TVM's target, as its JSON."""
     device_class: str

@@ -9,6 +9,7 @@ import { formatDeviceState } from "../format/device-state";
 import { formatTarget } from "../format/target";
 import { formatAbsolute } from "../format/time";
 import { formatLatency, formatSpeedup } from "../format/units";
+import { relativeSpeed } from "../records/race";
 
 interface FactRow {
   label: string;
@@ -35,7 +36,7 @@ const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
       </Link>
     ),
   ],
-  ["Median latency", (record) => formatLatency(record.median_us)],
+  ["Latency of the trial", (record) => formatLatency(record.median_us)],
   ["Certificate", (record) => <CertifiedTag certified={record.certified} />],
   ["Origin", (record) => record.origin],
   ["Target", (record) => formatTarget(record.target)],
@@ -53,13 +54,19 @@ const columns: Columns<FactRow> = [
   { id: "right", header: "Right", cell: ({ row }) => row.original.right },
 ];
 
-/** What is known of two records, row by row; the last row says how they compare. */
+/** What is known of two records, row by row: first how they compare. */
 export function FactTable({ left, right }: { left: RecordDetail; right: RecordDetail }) {
-  const rows: FactRow[] = FACTS.map(([label, of]) => ({ label, left: of(left), right: of(right) }));
-  rows.splice(3, 0, {
-    label: "Relative speed",
-    left: formatSpeedup(right.median_us / left.median_us),
-    right: formatSpeedup(left.median_us / right.median_us),
-  });
+  const one = relativeSpeed(left, right);
+  const other = relativeSpeed(right, left);
+  const where = one.raced ? "in the closing race" : "when first measured";
+  const rows: FactRow[] = [
+    {
+      label: `Relative speed, ${where}`,
+      left: formatSpeedup(one.value, one.interval),
+      right: formatSpeedup(other.value, other.interval),
+    },
+    { label: `Latency, ${where}`, left: formatLatency(one.us[0]), right: formatLatency(one.us[1]) },
+    ...FACTS.map(([label, of]) => ({ label, left: of(left), right: of(right) })),
+  ];
   return <DataTable label="Facts" columns={columns} rows={rows} rowId={(row) => row.label} />;
 }

@@ -25,6 +25,18 @@ function largestDifference(c: Certificate): string {
     : `The largest difference was ${formatSmall(c.max_abs_error)}, which is ${formatSmall(c.max_rel_error)} of the largest result.`;
 }
 
+/** The digest by which certificates name the unscheduled program among candidates: that of "baseline". */
+const BASELINE = "8ba8496a2525ae171ffd104d632dede6";
+
+function runnerUpWords({ candidate, slowdown }: NonNullable<Certificate["runner_up"]>): string {
+  const name = candidate === BASELINE ? "the baseline" : `candidate ${candidate.slice(0, 12)}`;
+  const took = `The runner-up, ${name}, took ${formatSpeedup(slowdown.value, slowdown)} of this schedule's time`;
+  const interval = `(${formatSpeedupInterval(slowdown)})`;
+  return slowdown.low > 1
+    ? `${took} ${interval}.`
+    : `${took} ${interval}: the race cannot tell the two apart.`;
+}
+
 /** Describes a certificate. */
 export function CertificateWords({ certificate: c }: { certificate: Certificate }) {
   return (
@@ -51,6 +63,7 @@ export function CertificateWords({ certificate: c }: { certificate: Certificate 
         The closing race timed {plural(c.contenders, "contender")} in {plural(c.rounds, "interleaved round")}.
         Contenders that are clearly slower leave the race early. The median latency was{" "}
         {formatLatency(c.baseline_us)} for the baseline and {formatLatency(c.best_us)} for this schedule.
+        {c.runner_up && <> {runnerUpWords(c.runner_up)}</>}
         {c.library && <> {libraryWords(c.library, c.best_us)}</>}
       </Text>
       <Text size="sm" c="var(--muted)">

@@ -1,12 +1,13 @@
 import { Button, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import type { RecordDetail } from "../api/types";
+import type { RecordDetail, RecordRow } from "../api/types";
 import { Ready } from "../components/ready";
 import { Unfolding } from "../components/unfolding";
 import { formatLatency, formatSpeedup } from "../format/units";
 import classes from "./compare-button.module.css";
 import { siblingsQuery } from "./queries";
+import { relativeSpeed } from "./race";
 
 /** Opens a comparison with another record of the same workload and device class. */
 export function CompareButton({ record }: { record: RecordDetail }) {
@@ -37,16 +38,14 @@ function Siblings({ record }: { record: RecordDetail }) {
         return (
           <Stack gap="xs">
             <Text size="sm" c="var(--muted)">
-              The fastest trials of this workload
+              The fastest trials of this workload, each as it was first measured. This schedule took{" "}
+              {formatLatency(record.median_us)} then.
             </Text>
             <ul className={classes.list}>
               {others.map((other) => (
                 <li key={other.id}>
                   <Link to={`/compare?a=${record.id}&b=${other.id}`} className={classes.choice}>
-                    <span className="numeric">{formatLatency(other.median_us)}</span>
-                    <span className="muted numeric">
-                      {formatSpeedup(record.median_us / other.median_us)} as fast
-                    </span>
+                    <Speeds record={record} other={other} />
                     <code>{other.id.slice(0, 8)}</code>
                     <span className="muted">{noteOf(other)}</span>
                   </Link>
@@ -57,6 +56,19 @@ function Siblings({ record }: { record: RecordDetail }) {
         );
       }}
     </Ready>
+  );
+}
+
+/** The latency of another record, and its speed as a share of this one's: of the race, if both ran in it. */
+function Speeds({ record, other }: { record: RecordDetail; other: RecordRow }) {
+  const { value, interval, us, raced } = relativeSpeed(other, record);
+  return (
+    <>
+      <span className="numeric">{formatLatency(us[0])}</span>
+      <span className="muted numeric">
+        {formatSpeedup(value, interval)} as fast{raced && ", raced"}
+      </span>
+    </>
   );
 }
 
