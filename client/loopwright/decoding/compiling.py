@@ -11,8 +11,10 @@ from loopwright.applying.agreement import agreement, runs_here
 from loopwright.applying.lookup import Ask, look_up_all
 from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.weights.shared_weights import weights_apart
+from loopwright.decoding import memory
 from loopwright.decoding.decoder import Decoder
-from loopwright.decoding.files import DecoderProgram, empty
+from loopwright.decoding.files import DecoderProgram
+from loopwright.decoding.memory import Form
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.program import Program
 
@@ -50,10 +52,15 @@ def compiled(
         functions += [function.of(f"{length} token{'s' if length > 1 else ''}") for function in report.functions]
         notes |= dict.fromkeys(report.notes)
     built, agreements = {}, []
-    for (length, program), model, (mod, weights) in zip(programs.items(), models, weights_apart(mods), strict=True):
+    apart = weights_apart(mods)
+    used = list(dict.fromkeys(tensor for _, weights in apart for tensor in weights))
+    moved = dict(zip(used, memory.copied(used), strict=True))
+    for (length, program), model, (mod, constants) in zip(programs.items(), models, apart, strict=True):
+        weights = [moved[tensor] for tensor in constants]
         built[length] = DecoderProgram(applying.build(mod, model.target), weights)
         if verify:
             agreements.append(agreement(program.reference, built[length].executable, mod, model.target, weights))
-    empty_cache = [empty(list(map(int, each.ty.shape)), str(each.ty.dtype)) for each in cache]
+    # A masked key counts nothing, but its value may be multiplied by 0.
+    empty_cache = memory.zeros([Form(tuple(map(int, each.ty.shape)), str(each.ty.dtype)) for each in cache])
     worst = max(filter(None, agreements), key=lambda each: each.max_rel_error, default=None)
     return Decoder(built, empty_cache), ApplyReport(tuple(functions), agreement=worst, notes=tuple(notes))

@@ -45,21 +45,22 @@ class Decoder:
         self._position = 0
 
     @staticmethod
-    def load(folder: str | os.PathLike[str]) -> Decoder:
+    def load(folder: str | os.PathLike[str], *, shared: bool = False) -> Decoder:
         """Return a decoder that `save` wrote, with an empty cache. Needs TVM, and neither PyTorch nor the service.
 
-        The weights are mapped into memory, so that several processes with one folder share them. The programs run on
-        one thread for each core, unless the environment says otherwise.
+        The programs run on one thread for each core, unless the environment says otherwise.
 
         Args:
             folder: the folder.
+            shared: whether the weights stay in the pages of their file, which several processes share. By default, a
+                process has a copy of its own in huge pages, from which tokens come faster.
 
         Raises:
             FileNotFoundError: it contains no decoder.
             UnsupportedVersion: another version of TVM wrote it.
         """
         require_tvm()
-        return Decoder(*files.read(Path(folder).absolute()))
+        return Decoder(*files.read(Path(folder).absolute(), shared=shared))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the programs and the weights to a folder, for this kind of machine. A C++ compiler is needed.

@@ -158,9 +158,13 @@ def test_a_saved_decoder_makes_the_same_tokens(decoder: Decoder, tmp_path: Path)
     code = f"""import os, sys
 from loopwright import Decoder
 from loopwright.codegen.host.threads import usable_cores
-loaded = Decoder.load({str(tmp_path / "decoder")!r})
-assert loaded.max_length == {CAPACITY}
-assert loaded.generate({TEXT[:6]}, 9) == {tokens}
+for shared in (True, False):
+    loaded = Decoder.load({str(tmp_path / "decoder")!r}, shared=shared)
+    assert loaded.max_length == {CAPACITY}
+    assert loaded.generate({TEXT[:6]}, 9) == {tokens}
+    mapped = [line.split()[0].split("-") for line in open("/proc/self/maps") if "weights.bin" in line]
+    places = [range(*(int(end, 16) for end in each)) for each in mapped]
+    assert all(any(w.data_ptr() in place for place in places) == shared for w in loaded.programs[1].weights)
 assert "transformers" not in sys.modules
 assert os.environ["TVM_NUM_THREADS"] == str(usable_cores())"""
     others = {name: each for name, each in os.environ.items() if name not in ("TVM_NUM_THREADS", "OMP_NUM_THREADS")}
