@@ -49,8 +49,12 @@ def byte_conv(
     dtypes: tuple[str, str] = ("uint8", "int8"),
     zero_point: int = 0,
     scaled: bool = True,
+    turned: bool = False,
 ) -> tvm.IRModule:
-    """Return a convolution of square images of bytes in int32, with the channels last; ``scaled`` in bytes again."""
+    """Return a convolution of square images of bytes in int32, with the channels last; ``scaled`` in bytes again.
+
+    The result is ``turned`` to have the channels first.
+    """
     x = te.placeholder((batch, size, size, inputs), dtypes[0], name="x")
     w = te.placeholder((window, window, inputs, outputs), dtypes[1], name="w")
     scale = te.placeholder((outputs,), name="scale")
@@ -72,10 +76,10 @@ def byte_conv(
         out_dtype="int32",
     )
     if not scaled:
-        return function(x, w, y)
+        return function(x, w, topi.transpose(y, (0, 3, 1, 2)) if turned else y)
     real = te.compute(y.shape, lambda n, i, j, o: te.nearbyint(y[n, i, j, o].astype("float32") * scale[o] * 1e-3))
     result = te.compute(y.shape, lambda *i: te.min(te.max(real(*i), 0.0), 255.0).astype("uint8"), name="result")
-    return function(x, w, scale, result)
+    return function(x, w, scale, topi.transpose(result, (0, 3, 1, 2)) if turned else result)
 
 
 def conv_nchw(

@@ -17,16 +17,18 @@ from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.rules.cpu.conv_maddwd import ConvMaddwd
+from loopwright.codegen.rules.cpu.conv_vnni import ConvVnni
 from loopwright.codegen.rules.cpu.maddwd import Maddwd
 from loopwright.codegen.rules.cpu.vnni import Vnni
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
 from loopwright.codegen.weights.prepacking import split
-from tests.support import convolution_programs as convolutions
 from tests.support import rule_programs as programs
+from tests.support.convolution_programs import byte_conv
 from tests.support.rule_programs import TARGET, check_results
 from tuner.space.builtin import builtin_space
 
+BYTE_RULES = (Maddwd(), Vnni(), ConvMaddwd(), ConvVnni())
 BYTES = [(left, right) for left in ("uint8", "int8") for right in ("uint8", "int8")]
 
 
@@ -64,7 +66,7 @@ def test_products_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str]) -
 def test_convolutions_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str], zero_point: int) -> None:
     """Padding is zero after the zero point is subtracted."""
     size, inputs, outputs = 6, 66, 16
-    mod = convolutions.byte_conv(size, inputs, outputs, 3, dtypes=dtypes, zero_point=zero_point, scaled=False)
+    mod = byte_conv(size, inputs, outputs, 3, dtypes=dtypes, zero_point=zero_point, scaled=False)
     compiled = compile_module(scheduled_module(mod, seed_schedule(mod), TARGET), TARGET)
     assert "vpmaddwd" in compiled.inspect_source("asm")
     taps = np.array([2, 3, 3, 3, 3, 2])
@@ -80,7 +82,7 @@ def test_convolutions_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str
 def test_convolutions_of_other_numbers_or_without_vectors_of_channels_are_left_to_others(
     outputs: int, dtypes: tuple[str, str]
 ) -> None:
-    program = AnalysedProgram.of(convolutions.byte_conv(8, 4, outputs, 3, dtypes=dtypes))
+    program = AnalysedProgram.of(byte_conv(8, 4, outputs, 3, dtypes=dtypes))
     assert program is not None
     assert not ConvMaddwd().knobs(program, MachineLimits.of(TARGET))
 
@@ -109,9 +111,14 @@ def test_the_weights_stay_bytes() -> None:
 )
 def test_which_processors_have_the_rule(cpu: str, dtypes: tuple[str, str], rules: set[str]) -> None:
     target = target_from({"kind": "llvm", "mcpu": cpu, "mattr": ["-prefer-256-bit"], "num-cores": 2})
-    program = AnalysedProgram.of(programs.byte_product(12, 48, 20, dtypes))
-    assert program is not None
-    assert {rule.name for rule in (Maddwd(), Vnni()) if rule.knobs(program, MachineLimits.of(target))} == rules
+    for mod, prefix in (
+        (programs.byte_product(12, 48, 20, dtypes), ""),
+        (byte_conv(6, 4, 16, 3, dtypes=dtypes), "conv_"),
+    ):
+        program = AnalysedProgram.of(mod)
+        assert program is not None
+        found = {rule.name for rule in BYTE_RULES if rule.knobs(program, MachineLimits.of(target))}
+        assert found == {prefix + rule for rule in rules}
 
 
 @pytest.mark.parametrize(("rows", "columns", "weight"), [(1, 64, False), (16, 3, True)])

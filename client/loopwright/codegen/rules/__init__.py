@@ -17,6 +17,7 @@ from loopwright.codegen.rules.cpu.column_reduce import ColumnReduce
 from loopwright.codegen.rules.cpu.column_sum import ColumnSum
 from loopwright.codegen.rules.cpu.conv_direct import ConvDirect
 from loopwright.codegen.rules.cpu.conv_maddwd import ConvMaddwd
+from loopwright.codegen.rules.cpu.conv_vnni import ConvVnni
 from loopwright.codegen.rules.cpu.elementwise import Elementwise
 from loopwright.codegen.rules.cpu.gemv import Gemv
 from loopwright.codegen.rules.cpu.maddwd import Maddwd
@@ -38,6 +39,7 @@ CPU_RULES: tuple[Rule, ...] = (
     BlockDots(),
     Vnni(),
     Maddwd(),
+    ConvVnni(),
     ConvMaddwd(),
     ConvDirect(),
     Gemv(),
