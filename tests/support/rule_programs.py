@@ -343,6 +343,18 @@ def silu(*shape: int) -> tvm.IRModule:
     return function(x, y, topi.add(topi.multiply(x, topi.sigmoid(x)), y))
 
 
+def turned(channels: int, height: int, width: int, *, pads: Sequence[int] = ()) -> tvm.IRModule:
+    """Return the bytes of an image, with the channels last, of numbers with the channels first."""
+
+    def bytes_of(x: Any) -> Any:
+        step, zero = relax.const(np.array([0.03], "float32")), relax.const(np.array([7], "uint8"))
+        quantised = relax.op.quantize(x, step, zero, 0, "uint8")
+        padded = relax.op.nn.pad(quantised, list(pads), "constant", 7.0) if pads else quantised
+        return relax.op.permute_dims(padded, [0, 2, 3, 1])
+
+    return lowered(bytes_of, (1, channels, height, width))
+
+
 def check_program(mod: tvm.IRModule, schedule: Any, target: Target = TARGET) -> None:
     """Replay a schedule's trace from JSON, build it, and compare with the unscheduled program on random inputs."""
     trace = json.loads(trace_to_json(schedule.trace))

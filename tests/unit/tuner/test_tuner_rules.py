@@ -99,6 +99,7 @@ PROGRAMS = {
         convolutions.byte_conv(9, 3, 40, 3, 2, batch=2, dtypes=("int8", "int8"), zero_point=5),
         convolutions.byte_conv(7, 10, 16, 1, dtypes=("uint8", "uint8"), scaled=False, turned=True),
     ],
+    "transpose": [programs.turned(32, 3, 24), programs.turned(3, 5, 20, pads=(0, 0, 0, 1, 1, 2, 1, 0))],
     "column_reduce": [
         convolutions.depthwise_nhwc(15, 20, 5, 2),
         convolutions.depthwise_nchw(14, 5, 3, 1),
@@ -137,6 +138,7 @@ MORE = {
         convolutions.global_average_nhwc(7, 40),
         BYTE_DEPTHWISE,
     ],
+    "transpose": [programs.turned(16, 2, 32), programs.turned(5, 6, 9)],
     "winograd": [convolutions.winograd_result(18, 21, 64)],
     "recurrent": [programs.recurrent("gru", 1, 48, is_backward=True, has_lengths=True)],
 }
@@ -184,7 +186,7 @@ def test_a_rule_is_for_its_own_functions(rule: str) -> None:
             for mod in mods:
                 program = AnalysedProgram.of(mod)
                 assert program is not None
-                is_for_both = (rule, name) == ("elementwise", "winograd") or (
+                is_for_both = (rule == "elementwise" and name in ("transpose", "winograd")) or (
                     rule == "column_reduce" and mod in COLUMN_SUMS
                 )
                 applies = program.admits(rule) and bool(RULES[rule].knobs(program, MACHINE))

@@ -13,7 +13,15 @@ from pathlib import Path
 import tvm.s_tir
 from tvm.target import Target
 
-from loopwright.codegen.cpu import block_dots, column_reduction, dot_product, maddwd, row_dots, row_reduction
+from loopwright.codegen.cpu import (
+    block_dots,
+    byte_transpose,
+    column_reduction,
+    dot_product,
+    maddwd,
+    row_dots,
+    row_reduction,
+)
 from loopwright.codegen.gpu import bf16_tensor_core, tf32_tensor_core
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
@@ -29,7 +37,7 @@ def load_intrinsics(target: Target) -> None:
 
 def register_named(name: str) -> bool:
     """Register an intrinsic of Loopwright's own, which its name describes. Returns False if it is none of them."""
-    families = (row_reduction, column_reduction, dot_product, maddwd, block_dots, row_dots)
+    families = (row_reduction, column_reduction, dot_product, maddwd, block_dots, row_dots, byte_transpose)
     return any(family.register(name) for family in families)
 
 

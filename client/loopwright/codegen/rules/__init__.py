@@ -24,6 +24,7 @@ from loopwright.codegen.rules.cpu.maddwd import Maddwd
 from loopwright.codegen.rules.cpu.recurrent import Recurrent
 from loopwright.codegen.rules.cpu.register_tile import RegisterTile
 from loopwright.codegen.rules.cpu.row_reduce import RowReduce
+from loopwright.codegen.rules.cpu.transpose import Transpose
 from loopwright.codegen.rules.cpu.vnni import Vnni
 from loopwright.codegen.rules.cpu.winograd import Winograd
 from loopwright.codegen.rules.gpu.elementwise import GpuElementwise
@@ -47,6 +48,7 @@ CPU_RULES: tuple[Rule, ...] = (
     RowReduce(),
     ColumnReduce(),
     ColumnSum(),
+    Transpose(),
     Elementwise(),
 )
 """The rules for the more special forms first: their seeds are tried in this order. Where two rules apply to a function
