@@ -12,8 +12,8 @@ def whole(quotient: Any, zero: Any, dtype: str) -> Any:
 
     Of two integers it is the even one, and of NaN the least that the dtype has.
     """
-    value = te.nearbyint(quotient)
-    value = value if zero is None else value + zero
-    low, high = (tirx.const(float(limit(dtype).value), "float32") for limit in (tirx.min_value, tirx.max_value))
-    value = tirx.Select(value > low, value, low)  # a comparison with NaN is false
-    return tirx.Select(value < high, value, high)
+    low, high = (float(limit(dtype).value) for limit in (tirx.min_value, tirx.max_value))
+    least, most = (tirx.const(end, "float32") if zero is None else end - zero for end in (low, high))
+    value = tirx.Select(quotient > least, quotient, least)  # a comparison with NaN is false
+    value = te.nearbyint(tirx.Select(value < most, value, most))
+    return value if zero is None else value + zero

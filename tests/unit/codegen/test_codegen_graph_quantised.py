@@ -295,3 +295,34 @@ def test_probabilities_that_are_quantised_twice_are_not_attention() -> None:
     ]
     mod, _ = lowered(model_of(nodes, np.zeros((2, 8, 8), "float32"), weights))
     assert not any("attention" in name for name in called(mod))
+
+
+def test_a_quantised_sum_is_divided_by_no_scale() -> None:
+    """A scale of the result is a part of those before it. The input alone is divided."""
+    rows, width = 40, 24
+    weights: dict[str, Array] = {
+        "s": STEP, "z": POINT, "r": np.array(0.31, "float32"), "u": np.array(3, "uint8"),
+        "p": np.array(0.2137, "float32"), "n": np.array(31, "uint8"),
+        "w": DRAWN.integers(-128, 128, (width, width), "int8"), "t": DRAWN.random(width).astype("float32") / 20,
+        "b": DRAWN.standard_normal(width).astype("float32"),
+    }  # fmt: skip
+    nodes = [
+        *quantised("x", "s", "z"),
+        helper.make_node("DequantizeLinear", ["w", "t"], ["m"], axis=1),
+        helper.make_node("MatMul", ["x_d", "m"], ["p0"]),
+        helper.make_node("Add", ["p0", "b"], ["p1"]),
+        helper.make_node("Relu", ["p1"], ["a"]),
+        *quantised("a", "r", "u"),
+        helper.make_node("Add", ["a_d", "x_d"], ["total"]),
+        helper.make_node("QuantizeLinear", ["total", "p", "n"], ["y"]),
+    ]
+    data = DRAWN.standard_normal((rows, width)).astype("float32")
+    model = model_of(nodes, data, weights)
+    mod, _ = lowered(model)
+    assert len(called(mod)) == 2
+    assert sum("] / " in func.script() for _, func in prim_funcs(mod)) == 1
+    [expected] = ReferenceEvaluator(model).run(None, {"x": data})
+    off = np.abs(run(mod, torch.from_numpy(data)).astype("int32") - expected)
+    assert off.max() <= 1
+    assert off.mean() < 0.01
+    assert 20 < expected.std() < 100

@@ -17,6 +17,7 @@ from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.packed import packed_weights
 from loopwright.codegen.graph.parallel import combine_projections
+from loopwright.codegen.graph.requantising import divide_scales
 from loopwright.codegen.graph.rewriting import replace_constants
 from loopwright.codegen.graph.sinking import sink_permutations
 from loopwright.codegen.graph.transposed_convolution import split_constant_phases
@@ -43,6 +44,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
     for apply in (
         fold_constants,
         fold_normalisation,
+        divide_scales,
         transform.EliminateCommonSubexpr(),
         remove_identities,
         combine_projections,

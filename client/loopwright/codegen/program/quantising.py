@@ -17,7 +17,8 @@ def _quantize(builder: Any, call: Any) -> Any:
     dtype, axis = str(call.attrs.out_dtype), int(call.attrs.axis)
     if "int" not in dtype:
         return call.op.get_attr("FLegalize")(builder, call)
-    numbers = [scalar_of(operand) for operand in call.args[1:]]
+    # A zero point of 0 is an argument as any other: of limits that it knows, LLVM makes masks.
+    numbers = [scalar_of(call.args[1]), None]
     shapes = [shape_of(operand) for operand in call.args[1:]]
     is_one = [shape is not None and math.prod(shape) == 1 for shape in shapes]
     operands = [operand for operand, number in zip(call.args[1:], numbers, strict=True) if number is None]
@@ -36,9 +37,7 @@ def _quantize(builder: Any, call: Any) -> Any:
 
             scale, zero = parameter(0), parameter(1)
             value = data(*place).astype("float32")
-            return whole(value if numbers[0] == 1 else value / scale, None if numbers[1] == 0 else zero, dtype).astype(
-                dtype
-            )
+            return whole(value if numbers[0] == 1 else value / scale, zero, dtype).astype(dtype)
 
         return te.compute(data.shape, element, name="quantize")
 
