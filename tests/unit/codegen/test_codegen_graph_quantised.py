@@ -297,6 +297,55 @@ def test_probabilities_that_are_quantised_twice_are_not_attention() -> None:
     assert not any("attention" in name for name in called(mod))
 
 
+@pytest.mark.parametrize("form", ["static", "dynamic"])
+def test_queries_keys_and_values_with_other_scales_are_one_product(form: str) -> None:
+    rows, heads, width = 9, 2, 6
+    size = heads * width
+    weights: dict[str, Array] = {"s": STEP, "z": POINT, "by_heads": np.array([rows, heads, width])}
+    nodes = quantised("x", "s", "z")
+    if form == "dynamic":
+        nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["x_q", "s_x", "z_x"])]
+    for place, (name, order) in enumerate((("q", [1, 0, 2]), ("k", [1, 2, 0]), ("v", [1, 0, 2]))):
+        weights |= {
+            f"w{name}": DRAWN.integers(-128, 128, (size, size), "int8"),
+            f"b{name}": DRAWN.standard_normal(size).astype("float32"),
+            f"t{name}": np.asarray(DRAWN.random((size,) if name == "q" else ()) / 500 + 1e-3, "float32"),
+            f"s{name}": np.array(0.02 + place / 100, "float32"),
+            f"z{name}": np.array(120 + place, "uint8"),
+        }
+        if form == "dynamic":
+            nodes += [
+                helper.make_node("MatMulInteger", ["x_q", f"w{name}", "z_x"], [f"{name}_sums"]),
+                helper.make_node("Cast", [f"{name}_sums"], [f"{name}_cast"], to=onnx.TensorProto.FLOAT),
+                helper.make_node("Mul", ["s_x", f"t{name}"], [f"{name}_scale"]),
+                helper.make_node("Mul", [f"{name}_cast", f"{name}_scale"], [f"{name}_product"]),
+                helper.make_node("Add", [f"{name}_product", f"b{name}"], [f"{name}_d"]),
+            ]
+        else:
+            nodes += [
+                helper.make_node("DequantizeLinear", [f"w{name}", f"t{name}"], [f"{name}_w"], axis=1),
+                helper.make_node("MatMul", ["x_d", f"{name}_w"], [f"{name}_product"]),
+                helper.make_node("Add", [f"{name}_product", f"b{name}"], [name]),
+                *quantised(name, f"s{name}", f"z{name}"),
+            ]
+        nodes.append(helper.make_node("Reshape", [f"{name}_d", "by_heads"], [f"{name}_h"]))
+        nodes.append(helper.make_node("Transpose", [f"{name}_h"], [f"{name}_t"], perm=order))
+    nodes += [
+        helper.make_node("MatMul", ["q_t", "k_t"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "v_t"], ["y"]),
+    ]
+    data = DRAWN.standard_normal((rows, size)).astype("float32")
+    model = model_of(nodes, data, weights)
+    mod, _ = lowered(model)
+    names = called(mod)
+    assert sum("matmul" in name for name in names) == 1
+    assert "attention" in names[-1]
+    assert [{"uint8", "int8"} <= each for each in operands(mod, "matmul")] == [True]
+    [expected] = ReferenceEvaluator(model).run(None, {"x": data})
+    np.testing.assert_allclose(run(mod, torch.from_numpy(data)), expected, 1e-4, 0.04 * np.abs(expected).max())
+
+
 def test_a_quantised_sum_is_divided_by_no_scale() -> None:
     """A scale of the result is a part of those before it. The input alone is divided."""
     rows, width = 40, 24
