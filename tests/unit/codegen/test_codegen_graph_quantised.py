@@ -196,25 +196,32 @@ def test_integers_are_not_made_again_of_their_numbers(again: str, times: int) ->
     np.testing.assert_allclose(run(mod, torch.from_numpy(data)), session.run(None, {"x": data})[0], 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize("scales", [(), (8,)])
-def test_convolutions_multiply_integers_and_keep_channels_last(scales: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("channels", "scales"), [(8, ()), (8, (8,)), (3, (8,))])
+def test_convolutions_multiply_integers_and_keep_channels_last(channels: int, scales: tuple[int, ...]) -> None:
     kernel = DRAWN.integers(-128, 128, (8, 8, 3, 3), "int8")
-    weights = {"s": STEP, "z": POINT, "k": kernel, "t": np.asarray(DRAWN.random(scales), "float32"), "n": NONE}
+    weights = {"s": STEP, "z": POINT, "t": np.asarray(DRAWN.random(scales) / 200, "float32"), "n": NONE}
+    weights |= {"k0": np.ascontiguousarray(kernel[:, :channels]), "k1": kernel}
     nodes = quantised("x", "s", "z")
     for number, (before, after) in enumerate((("x", "c"), ("c", "y"))):
         nodes += [
-            helper.make_node("DequantizeLinear", ["k", "t"], [f"k{number}"], axis=0),
-            helper.make_node("Conv", [f"{before}_d", f"k{number}"], [f"r{number}"], pads=[1, 1, 1, 1]),
+            helper.make_node("DequantizeLinear", [f"k{number}", "t"], [f"w{number}"], axis=0),
+            helper.make_node("Conv", [f"{before}_d", f"w{number}"], [f"r{number}"], pads=[1, 1, 1, 1]),
             helper.make_node("Relu", [f"r{number}"], [after]),
         ]
         nodes += quantised("c", "s", "n") if after == "c" else []
-    mod, size = lowered(model_of(nodes, np.zeros((1, 8, 10, 10), "float32"), weights))
+    data = DRAWN.standard_normal((1, channels, 10, 10)).astype("float32")
+    model = model_of(nodes, data, weights)
+    mod, size = lowered(model)
     names = called(mod)
     assert not any("transpose" in name for name in names[1:-1])
     assert sum("conv2d" in name for name in names) == 2
     assert len(names) == 3
     assert all({"uint8", "int8"} <= each for each in operands(mod, "conv2d"))
+    images = [func.params[0].shape for var, func in prim_funcs(mod) if "conv2d" in str(var.name_hint)]
+    assert {int(shape[-1]) for shape in images} <= {4, 8}  # a picture's three channels are padded
     assert size < 1.3 * 2 * kernel.nbytes
+    [expected] = ReferenceEvaluator(model).run(None, {"x": data})
+    np.testing.assert_allclose(run(mod, torch.from_numpy(data)), expected, 1e-4, 0.01 * np.abs(expected).max())
 
 
 def test_products_of_what_is_too_deep_or_scaled_along_the_sum_stay_as_they_are() -> None:
