@@ -24,11 +24,12 @@ _ROUNDS_SECONDS = 12.0
 """Of a race of a task that matters: with all contenders, and with repetitions. Not tuned."""
 _REPEATABLE = 10.0
 """Seconds with which a race has the time to be repeated: it pauses, and waits for other processes. Not tuned."""
-_ALONE, _TOGETHER = 2.5, 1.0
+_ALONE, _TOGETHER = 2.5, 1.5
 """What a race takes beside its rounds, in builds, if it has four processes of its own, or shares them with others: a
-reference is built, and all programs are checked. On two cores with 50 to 70 functions."""
-_CALLS = 12
-"""Of a slow unscheduled function in its race, the calls of its reference among them."""
+reference and a baseline are built, and all programs are checked. On two cores with 50 to 70 functions."""
+_CALLS = 9
+"""Of a slow unscheduled function in its race: three of its reference, on all threads, three in checks, and four that
+are timed."""
 _MOST_TOGETHER = 8
 """Races in one set of processes. One program that ends a process costs all of them. Not tuned."""
 _MOST_BYTES = 2**26
@@ -44,13 +45,12 @@ _FIRST_BUILD = 0.2
 class Closing:
     """What is known of a task that is to be raced.
 
-    ``share`` is of the model's time, ``unscheduled`` the seconds of a call of its unscheduled function, an estimate
-    unless it ``is_measured``, which it is to be before the race, and ``bytes`` the size of its arguments.
+    ``share`` is of the model's time, ``unscheduled`` the seconds of a call of its unscheduled function, and ``bytes``
+    the size of its arguments.
     """
 
     share: float
     unscheduled: float
-    is_measured: bool
     bytes: int
 
     def matters(self, config: SearchConfig) -> bool:
@@ -103,9 +103,7 @@ def closing_seconds(whole: float, closings: Sequence[Closing], builds: Sequence[
     """Return the seconds to keep for closing a job that may take ``whole`` seconds."""
     matter = sum(each.matters(config) for each in closings)
     rounds = min(matter * _ROUNDS_SECONDS, config.rounds_share * whole) + len(closings) * _LEAST_SECONDS
-    build = statistics.median(builds or [_FIRST_BUILD])
-    baselines = math.fsum(build + each.unscheduled for each in closings if not each.is_measured)
-    needed = rounds + baselines + beside(closings, builds, config) + model_seconds(len(closings), builds)
+    needed = rounds + beside(closings, builds, config) + model_seconds(len(closings), builds)
     return min(needed, config.closing_share * whole)
 
 

@@ -143,9 +143,9 @@ class _Loop:
         for run in self._runs:
             if reason is StopReason.BUDGET and run.progress.proposed == 0:
                 self._try_first_choice(run)
-            self._measure_baseline(run)
-        while self._in_flight:
-            self._collect()
+            if run.progress.best is None:
+                self._measure_baseline(run)
+        self._collect_all()
         measured = self._clock()
         self._close_all(reason)
         return Spent(searched - began, measured - searched, self._clock() - measured)
@@ -160,12 +160,7 @@ class _Loop:
     def _closings(self, runs: Sequence[_TaskRun]) -> list[Closing]:
         shares = self._shares()
         return [
-            Closing(
-                shares[run.number],
-                run.progress.untuned,
-                run.baseline is not None,
-                sum(info.bytes for info in run.spec.workload.args),
-            )
+            Closing(shares[run.number], run.progress.untuned, sum(info.bytes for info in run.spec.workload.args))
             for run in runs
         ]
 
@@ -354,6 +349,10 @@ class _Loop:
             return None
         return run.progress.best * self._config.cutoff
 
+    def _collect_all(self) -> None:
+        while self._in_flight:
+            self._collect()
+
     def _collect(self) -> None:
         self._go_on()
         for key, outcome in self._fleet.collect(_POLL_SECONDS):
@@ -431,6 +430,12 @@ class _Loop:
         """The seconds that the closing races may take beyond the time of the job."""
         return self._config.overtime_share * (self._budget.max_seconds or 0.0)
 
+    def _has_baseline(self, run: _TaskRun) -> bool:
+        """Return whether the baseline, which won, has a trial: it is measured now if the search did not need it."""
+        self._measure_baseline(run)
+        self._collect_all()
+        return self._may_close(run)
+
     def _may_close(self, run: _TaskRun) -> bool:
         """Return whether a task can be raced; write why not."""
         if isinstance(run.baseline, Failure):
@@ -454,7 +459,7 @@ class _Loop:
         for run, found in zip(runs, certify_all(self._fleet, certifications, self._go_on), strict=True):
             if isinstance(found, RaceFailed):
                 self._ledger.fail(run.number, f"nothing could be proven: {found}")
-            else:
+            elif found.candidate_hash != BASELINE.hash or self._has_baseline(run):
                 self._ledger.certify(run.number, found, run.ended or reason)
 
 

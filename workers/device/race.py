@@ -26,7 +26,7 @@ from workers.device import gpu_library, library
 from workers.device.arguments import draw, tvm_device
 from workers.device.check import Agreement, Call, Expected, check, expected
 from workers.device.device_state import state_reader
-from workers.device.measure import LONG_SECONDS, crash
+from workers.device.measure import LONG_SECONDS, SLOW_SECONDS, crash
 from workers.device.other_load import OtherLoad
 from workers.device.programs import BuiltPrograms
 from workers.device.runner import Mailbox, ProgramError, Runner
@@ -218,13 +218,15 @@ def interleaved(
     All rounds together may take so many ``seconds``, but `MIN_ROUNDS` are run in any case, with shorter samples if
     those would take longer.
 
-    A single call that takes longer than `LONG_SECONDS` is a sample. Run 0 is the baseline, if there is one. The run
+    A single call that takes longer than `LONG_SECONDS` is a sample, and one of run 0, which is the baseline, if it
+    takes longer than `SLOW_SECONDS`: caches make little difference to it. The run
     ``library`` goes on after the heats, however fast it is. If the speedup over the baseline is not clean then, those
     that are left run in as many rounds again, after a ``rest`` and with pauses, up to `REPEATS` times if ``repeats``.
     """
-    first = {i: _first(run) for i, run in runs.items()}
+    first = {i: _first(run, SLOW_SECONDS if i == 0 else LONG_SECONDS) for i, run in runs.items()}
     sample = float(np.clip(seconds / (MIN_ROUNDS * max(len(runs), 1)), SHORT_SAMPLE_SECONDS, SAMPLE_SECONDS))
-    numbers = {i: 0 if call > LONG_SECONDS else max(1, round(sample / max(call, 1e-9))) for i, call in first.items()}
+    alone = {i for i, call in first.items() if call > (SLOW_SECONDS if i == 0 else LONG_SECONDS)}
+    numbers = {i: 0 if i in alone else max(1, round(sample / max(call, 1e-9))) for i, call in first.items()}
     # One more call is made than is counted.
     lasts = {i: (numbers[i] + 1) * first[i] for i in runs}
 
@@ -270,7 +272,7 @@ def _is_clear(samples: dict[int, list[float]], racing: list[int]) -> bool:
     return grade is Grade.CLEAN or interval.high < 1.0
 
 
-def _first(run: Callable[[int], float]) -> float:
-    """Estimate the seconds per call: by the second call, unless the first one takes long."""
+def _first(run: Callable[[int], float], long: float) -> float:
+    """Estimate the seconds per call: by the second call, unless the first one takes ``long`` seconds."""
     seconds = run(0)
-    return seconds if seconds > LONG_SECONDS else run(1)
+    return seconds if seconds > long else run(1)

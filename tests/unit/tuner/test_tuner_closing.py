@@ -58,16 +58,14 @@ def _kept(
     whole: float = 1e4,
     share: float = 0.01,
     unscheduled: float = 0.0,
-    is_measured: bool = True,
 ) -> float:
-    return closing_seconds(whole, [Closing(share, unscheduled, is_measured, 64)] * races, builds, CONFIG)
+    return closing_seconds(whole, [Closing(share, unscheduled, 64)] * races, builds, CONFIG)
 
 
 def test_a_slow_machine_keeps_more_time_for_its_races() -> None:
     assert _kept(50, 0.2) < 30.0
     assert _kept(50, 0.1, 0.8, 0.9) > 2 * _kept(50, 0.1, 0.2, 0.9)
     assert _kept(50, share=0.06) > _kept(50) > 0
-    assert _kept(3, 1.0, is_measured=False) - _kept(3, 1.0) == pytest.approx(3.0)
     assert model_seconds(1, [1.0]) == 0.0 < model_seconds(2, [1.0])
 
 
@@ -83,14 +81,14 @@ def test_time_is_kept_for_the_rounds_of_tasks_that_matter_but_most_is_for_the_se
 
 
 def _beside(share: float) -> float:
-    return beside([Closing(share, 0.0, True, 64)], [], CONFIG)
+    return beside([Closing(share, 0.0, 64)], [], CONFIG)
 
 
 def test_small_functions_are_raced_together_unless_their_arguments_are_large() -> None:
-    little, large = Closing(0.01, 0.0, True, 64), Closing(0.01, 0.0, True, 2**25 + 1)
-    assert together([Closing(0.9, 0.0, True, 64), little, little], CONFIG) == 1
+    little, large = Closing(0.01, 0.0, 64), Closing(0.01, 0.0, 2**25 + 1)
+    assert together([Closing(0.9, 0.0, 64), little, little], CONFIG) == 1
     assert together([little, little], CONFIG) == 2
     assert 2 < together([little] * 100, CONFIG) < 20
     assert together([large, large, little], CONFIG) == 1
     assert together([little, large, large], CONFIG) == 2
-    assert together([Closing(0.01, 0.0, True, 2**40)], CONFIG) == 1
+    assert together([Closing(0.01, 0.0, 2**40)], CONFIG) == 1

@@ -175,6 +175,19 @@ def test_a_short_budget_goes_to_the_task_that_matters() -> None:
     assert [len(_candidates(ledger, number)) for number in (0, 1)] == [0, 1]
 
 
+@pytest.mark.parametrize(("baseline", "wins"), [(1e-2, False), (1e-6, True)])
+def test_the_baseline_of_a_small_task_has_a_trial_if_it_wins(baseline: float, wins: bool) -> None:
+    """Its race measures it in any case."""
+    tasks = [task(elementwise()), task(_named(elementwise(), "again"), weight=500)]
+    ledger = MemoryLedger(2)
+    request = replace(_within(REQUEST, max_trials=BATCH), tasks=tasks)
+    tune(request, Searcher(request), SimulatedFleet(LLVM, baseline=baseline), ledger)
+    assert [ledger.certificates[number].candidate_hash == BASELINE.hash for number in (0, 1)] == [wins, wins]
+    assert ledger.certificates[0].baseline_run_secs
+    measured = [trial.outcome is not None for trial in _lines(ledger, 0) if trial.candidate == BASELINE]
+    assert measured == ([True] if wins else [])
+
+
 def test_equal_seeds_make_equal_jobs() -> None:
     one, other = _tune()[0], _tune()[0]
     assert one.trials == other.trials
