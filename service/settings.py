@@ -140,7 +140,7 @@ def parser(prog: str = SERVE) -> argparse.ArgumentParser:
         "--sandbox",
         type=Policy,
         choices=list(Policy),
-        help="walls around what users send (default: require if --host is not loopback, else prefer)",
+        help="sandbox of what users send (default: require if --host is not loopback, else prefer)",
     )
     parser.add_argument("--boards", type=Path, help="file of boards to measure on, behind TVM's RPC (default: none)")
     return parser
