@@ -80,7 +80,7 @@ def _coverage(traces: list[list[Cell]]) -> list[Coverage]:
         if values is not None:
             tried.setdefault(name, set()).add(value)
             possible[name] = max(possible.get(name, 0), values)
-    return [Coverage(name, len(values), possible[name]) for name, values in tried.items()]
+    return [Coverage(name, len(values), possible[name]) for name, values in tried.items() if possible[name] > 1]
 
 
 def _divisors(extent: int) -> int:

@@ -48,8 +48,9 @@ function chartOption(lanes: Lane[], ink: Ink) {
   // Phases that follow each other are told apart by their shade.
   const colorOf = (kind: LaneKind, place: number) =>
     kind === "phase" ? (place % 2 ? ink.faint : (ink.series[5] as string)) : color[kind];
-  const first = Math.min(0, ...lanes.flatMap(({ slices }) => slices.map(({ start }) => start)));
-  const last = Math.max(0, ...lanes.flatMap(({ slices }) => slices.map(({ end }) => end)));
+  const phases = lanes.find(({ kind }) => kind === "phase")?.slices ?? [];
+  const first = Math.min(0, phases[0]?.start ?? 0);
+  const last = phases.at(-1)?.end ?? 0;
   const data = lanes.flatMap(({ slices }, lane) =>
     slices.map((slice, place) => ({
       value: [lane, slice.start, slice.end, place],
