@@ -13,9 +13,12 @@ from loopwright.cli.output import print_json, print_line
 from loopwright.cli.service import start_in
 from loopwright.cli.views import show_comparison
 from loopwright.client import Client
+from loopwright.errors import LoopwrightError
+from loopwright.extras import require_tvm
 from loopwright.jobs.job import Job
 from loopwright.local import daemon
 from loopwright.model import Model
+from loopwright.results.comparison import Comparison
 from loopwright.session import config
 
 _TRIALS = 2000
@@ -50,6 +53,7 @@ def tune(
     see 'loopwright service'. Weights stay on this machine.
     """
     source = to_model(model, shape, exact_math, math)
+    engines = _engines(source, against)
     is_local = not config.names_a_service(context.find_root().obj[0])
     if is_local and not daemon.answers(config.local_service()):
         start_in(config.data_folder(), is_told=not as_json)
@@ -68,20 +72,7 @@ def tune(
             if as_json:
                 print_json({"job": job.info.model_dump(mode="json"), "comparison": None})
             raise typer.Exit(1)
-        _compare(client, job, source, against, as_json)
-    if job.state != "succeeded":
-        raise typer.Exit(1)
-
-
-def _compare(client: Client, job: Job, source: Model, against: str | None, as_json: bool) -> None:
-    """Time the model beside other engines here, and store the result with its job."""
-    # Imported here, because the other commands need no NumPy.
-    from loopwright.comparing.compare import used_today
-
-    engines = used_today(source.model) if against is None else [each.strip() for each in against.split(",") if each]
-    found = None
-    if engines != [_NO_COMPARISON]:
-        found = client.compare(source, engines, job=job, progress=not as_json)
+        found = _comparison(client, job, source, engines, is_required=against is not None, is_told=not as_json)
     if as_json:
         comparison = None if found is None else found.model_dump(mode="json")
         print_json({"job": job.info.model_dump(mode="json"), "comparison": comparison})
@@ -89,3 +80,36 @@ def _compare(client: Client, job: Job, source: Model, against: str | None, as_js
         print_line("")
         show_comparison(found)
         print_line(found.verdict)
+    if job.state != "succeeded":
+        raise typer.Exit(1)
+
+
+def _engines(source: Model, against: str | None) -> list[str]:
+    """Return the names of the engines to compare with. Raises ValueError before anything is tuned: one is unknown."""
+    if against == _NO_COMPARISON:
+        return []
+    require_tvm()
+    # Imported here, because the other commands need no NumPy.
+    from loopwright.comparing.compare import engines_named, used_today
+
+    names = used_today(source.model) if against is None else [name.strip() for name in against.split(",") if name]
+    engines_named(names)
+    return names
+
+
+def _comparison(
+    client: Client, job: Job, source: Model, engines: list[str], *, is_required: bool, is_told: bool
+) -> Comparison | None:
+    """Time the model beside other engines here, and store the result with its job.
+
+    A model that cannot be compared, as a function by itself, is tuned all the same, unless the user named the engines.
+    """
+    if not engines:
+        return None
+    try:
+        return client.compare(source, engines, job=job, progress=is_told)
+    except (LoopwrightError, ValueError) as error:
+        if is_required:
+            raise
+        print_line(f"not compared: {error}", error=True)
+        return None

@@ -15,6 +15,7 @@ from loopwright.session import config
 from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import Answer, FakeService, job_json
+from tests.unit.client.known_bests import serve
 
 SCRIPT = """
 from dataclasses import dataclass
@@ -65,6 +66,20 @@ def test_the_link_comes_first_and_the_status_is_the_jobs(
     assert (sent["name"], sent["budget"]["max_seconds"], sent["budget"]["until"]) == ("mm_relu", 7, "plateau")
     quiet = run("tune", program, "--against", "none", "--json")
     assert (json.loads(quiet.out)["job"]["state"], json.loads(quiet.out)["comparison"], quiet.err) == (state, None, "")
+
+
+def test_a_function_by_itself_is_tuned_and_not_compared(service: FakeService, run: Command, program: str) -> None:
+    service.on("POST", "/api/v1/jobs", Answer(job_json(), 202))
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
+    serve(service)
+    done = run("tune", program)
+    assert done.status == 0
+    assert "not compared: a comparison calls the Relax function main" in done.err
+    assert run("tune", program, "--against", "tvm").status == 2
+    before = len(service.requests)
+    done = run("tune", program, "--against", "trch")
+    assert (done.status, len(service.requests)) == (2, before)
+    assert "no engine is called trch" in done.err
 
 
 def test_the_service_of_this_machine_is_started_and_its_page_signs_in(
