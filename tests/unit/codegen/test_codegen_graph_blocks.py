@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from loopwright.codegen.functions import prim_funcs
-from tests.support.models import called, lowered, run
+from tests.support.models import Calls, called, check, lowered, run
 
 COLUMNS, DEPTH, SIZE = 40, 96, 32
 DRAWN = torch.Generator().manual_seed(2)
@@ -72,6 +72,11 @@ def test_scales_of_a_block_are_stored_as_neighbours() -> None:
     [(_, func)] = prim_funcs(mod)
     shapes = {tuple(map(int, param.shape)) for param in func.params if str(param.dtype) == "float32"}
     assert shapes == {(3, DEPTH), (DEPTH // SIZE, COLUMNS), (3, COLUMNS)}
+
+
+def test_what_follows_a_product_of_one_row_is_a_part_of_its_function() -> None:
+    model = Calls(lambda x, y, product: y + product(x), product=Decoded(4, "each"))
+    assert called(check(model, torch.randn(1, 1, DEPTH), torch.randn(1, 1, COLUMNS))) == ["fused_matmul_add"]
 
 
 @pytest.mark.parametrize("size", [4, DEPTH])

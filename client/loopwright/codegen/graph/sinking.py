@@ -216,12 +216,15 @@ def _counterpart(rewriter: CallRewriter, other: Any, moved: tvm.ir.Call, kept: i
         return None
     if math.prod(shape) == 1 and len(shape) <= 1:
         return other
+    same = rewriter.call_of(other, str(moved.op.name).removeprefix("relax."))
+    is_reshape = str(moved.op.name) == "relax.reshape"
+    if is_reshape and same is not None and shape_of(same.args[0]) == shape_of(source):
+        return same.args[0]  # also of one row, which is a vector as well
     wide = next((axis for axis, extent in enumerate(shape) if extent != 1), len(shape))
     if len(shape) - wide <= kept and len(shape_of(moved) or ()) >= len(shape):
         return rewriter.emit(reshaped(other, shape[wide:])) if wide else other
     if shape != shape_of(moved):
         return None
-    same = rewriter.call_of(other, str(moved.op.name).removeprefix("relax."))
-    if str(moved.op.name) == "relax.reshape":
+    if is_reshape:
         return rewriter.emit(reshaped(other if same is None else same.args[0], shape_of(source) or ()))
     return same.args[0] if same is not None and permutation_of(same) == permutation_of(moved) else None
