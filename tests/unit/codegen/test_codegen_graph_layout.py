@@ -113,6 +113,14 @@ def test_a_transposed_convolution_is_one_reduction_over_its_input(options: Any) 
     assert "dilat" not in mod.script()
 
 
+def test_a_transposed_convolution_of_lines_is_one_reduction_over_its_input() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 7)
+    x[0, 1, 3], x[1, 2, 0] = torch.inf, torch.nan
+    mod = check(nn.Sequential(nn.ConvTranspose1d(3, 5, 5, stride=3, padding=2, output_padding=1), nn.ReLU()), x)
+    assert called(mod) == ["fused_conv1d_transpose_add_relu"]
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_dilated_transposed_convolution_keeps_infinities_apart(groups: int) -> None:
     torch.manual_seed(0)
@@ -127,3 +135,5 @@ def test_a_transposed_convolution_of_inputs_rearranges_its_kernel() -> None:
     mod = check(model, torch.randn(1, 3, 5, 4), torch.randn(3, 6, 4, 4))
     assert called(mod) == ["conv2d_transpose"]
     assert '"rearrange_kernel"' in mod.script()
+    lines = Calls(lambda x, w: functional.conv_transpose1d(x, w, stride=2))
+    assert '"rearrange_kernel"' in check(lines, torch.randn(1, 3, 5), torch.randn(3, 6, 3)).script()

@@ -3,7 +3,7 @@
 With stride ``s``, the outputs whose coordinates have the same remainder by ``s``, a phase, meet the same taps of the
 kernel: those that are ``s`` apart. So the ``s * s`` phases are convolutions of the input itself with kernels of
 ``ceil(k / s)`` taps, of which this makes one reduction, and the last block interleaves them. Inserted zeros would
-multiply the work by ``s * s``.
+multiply the work by ``s * s``. A line is an image of one row.
 
 If ``k`` is no multiple of ``s``, some phases have fewer taps. Their last tap is left out of the sum: a product with a
 zero in its place would be NaN if the input is infinite.
@@ -38,6 +38,9 @@ def split_constant_phases(mod: tvm.IRModule) -> tvm.IRModule:
     return rewrite_calls(mod, _ConstantPhases)
 
 
+_NAMES = ("nn.conv1d_transpose", "nn.conv2d_transpose")
+
+
 @dataclass(frozen=True)
 class _Convolution:
     """``data`` is (batch, height, width, channels); ``kernel`` (channels, outputs, height, width)."""
@@ -50,6 +53,8 @@ class _Convolution:
     extents: tuple[int, int]
     """Of the output."""
     is_channels_last: bool
+    is_line: bool
+    """Whether the tensors have no axis for the height, which is 1."""
 
     @property
     def taps(self) -> tuple[int, int]:
@@ -84,6 +89,10 @@ class _Convolution:
         """Return where the kernel has a tap of a phase, in the order in which the padded data has them."""
         return p + self.strides[0] * (self.taps[0] - 1 - i), q + self.strides[1] * (self.taps[1] - 1 - j)
 
+    def rows(self, y: Any) -> tuple[Any, ...]:
+        """Return the indices that a tensor has for a row."""
+        return () if self.is_line else (y,)
+
     def has(self, y: Any, x: Any) -> Any:
         """Return whether the kernel has a tap, as an expression."""
         return tirx.all(y < self.kernel[2], x < self.kernel[3])
@@ -108,7 +117,7 @@ class _Base(CallRewriter):
             compute,
             call.args[0],
             kernel,
-            primfunc_name_hint="conv2d_transpose",
+            primfunc_name_hint="conv1d_transpose" if convolution.is_line else "conv2d_transpose",
             primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
         )
 
@@ -116,7 +125,7 @@ class _Base(CallRewriter):
 @mutator
 class _ConstantPhases(_Base):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
-        if name != "nn.conv2d_transpose" or not isinstance(call.args[1], tvm.ir.GenericConst):
+        if name not in _NAMES or not isinstance(call.args[1], tvm.ir.GenericConst):
             return call
         split = self.by_phases(call)
         return call if split is None else split
@@ -125,14 +134,14 @@ class _ConstantPhases(_Base):
 @mutator
 class _Phases(_Base):
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
-        if name != "nn.conv2d_transpose":
+        if name not in _NAMES:
             return call
         split = self.by_phases(call)
         return self._channels_first(call) if split is None else split
 
     def _channels_first(self, call: tvm.ir.Call) -> Any:
         attrs = call.attrs
-        if str(attrs.data_layout) != "NHWC":
+        if str(attrs.data_layout) != "NHWC":  # among them all lines
             return call
         data = self.emit(relax.op.permute_dims(call.args[0], [0, 3, 1, 2]))
         result = relax.op.nn.conv2d_transpose(
@@ -153,24 +162,31 @@ def _described(call: tvm.ir.Call) -> _Convolution | None:
     """Return a transposed convolution in short; None if it cannot be split into phases."""
     attrs, shapes = call.attrs, [shape_of(expr) for expr in (*call.args, call)]
     layouts = {str(attrs.data_layout), str(attrs.out_layout) or str(attrs.data_layout)}
-    if len(layouts) > 1 or not layouts <= {"NCHW", "NHWC"} or str(attrs.kernel_layout) != "IOHW":
+    is_line = layouts == {"NCW"}
+    if len(layouts) > 1 or not layouts <= {"NCW", "NCHW", "NHWC"}:
+        return None
+    if str(attrs.kernel_layout) != ("IOW" if is_line else "IOHW"):
         return None
     if int(attrs.groups) != 1 or any(int(step) != 1 for step in attrs.dilation) or None in shapes:
         return None
     if len({dtype_of(operand) for operand in call.args}) > 1:
         return None
     data, kernel, result = (shape or () for shape in shapes)
+    strides, padding = ([int(extent) for extent in extents] for extents in (attrs.strides, attrs.padding))
+    if is_line:
+        data, kernel, result = ((*shape[:2], 1, shape[2]) for shape in (data, kernel, result))
+        strides, padding = [1, *strides], [0, padding[0]]
     is_channels_last = layouts == {"NHWC"}
     if not is_channels_last:
         data, result = (data[0], *data[2:], data[1]), (result[0], *result[2:], result[1])
-    padding = [int(extent) for extent in attrs.padding]
     return _Convolution(
         data=data,
         kernel=kernel,
-        strides=(int(attrs.strides[0]), int(attrs.strides[1])),
+        strides=(strides[0], strides[1]),
         padding=(padding[0], padding[1] if len(padding) > 1 else padding[0]),
         extents=(result[1], result[2]),
         is_channels_last=is_channels_last,
+        is_line=is_line,
     )
 
 
@@ -184,7 +200,8 @@ def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.T
     def compute(data: te.Tensor, kernel: te.Tensor) -> te.Tensor:
         def padded_element(n: Any, y: Any, x: Any, c: Any) -> Any:
             y, x = y - before[0], x - before[1]
-            element = data(n, y, x, c) if convolution.is_channels_last else data(n, c, y, x)
+            rows = convolution.rows(y)
+            element = data(n, *rows, x, c) if convolution.is_channels_last else data(n, c, *rows, x)
             inside = tirx.all(y >= 0, y < height, x >= 0, x < width)
             return tirx.if_then_else(inside, element, tirx.const(0, data.dtype))
 
@@ -214,6 +231,10 @@ def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.T
 
         if convolution.is_channels_last:
             return te.compute((batch, *convolution.extents, outputs), interleaved, name="interleave")
+        if convolution.is_line:
+            return te.compute(
+                (batch, outputs, convolution.extents[1]), lambda n, o, x: interleaved(n, 0, x, o), name="interleave"
+            )
         return te.compute(
             (batch, outputs, *convolution.extents), lambda n, o, y, x: interleaved(n, y, x, o), name="interleave"
         )
@@ -226,13 +247,15 @@ def _rearranged(weight: te.Tensor, convolution: _Convolution) -> te.Tensor:
 
     def element(p: Any, q: Any, i: Any, j: Any, c: Any, o: Any) -> Any:
         y, x = convolution.tap(p, q, i, j)
-        return tirx.if_then_else(convolution.has(y, x), weight(c, o, y, x), tirx.const(0, weight.dtype))
+        return tirx.if_then_else(
+            convolution.has(y, x), weight(c, o, *convolution.rows(y), x), tirx.const(0, weight.dtype)
+        )
 
     return te.compute(convolution.rearranged, element, name="rearrange_kernel")
 
 
 def _rearranged_value(weight: Any, convolution: _Convolution) -> Any:
-    value = np.zeros(convolution.rearranged, weight.dtype)
+    value, weight = np.zeros(convolution.rearranged, weight.dtype), weight.reshape(convolution.kernel)
     taps, strides, kernel = convolution.taps, convolution.strides, convolution.kernel
     for y in range(kernel[2]):
         for x in range(kernel[3]):

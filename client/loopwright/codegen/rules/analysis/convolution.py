@@ -117,6 +117,11 @@ class Convolution:
         return not self.phases or (self.channels_last and self.other_axes == [0, *self.pixels[1:-1]])
 
     @property
+    def lacks_taps(self) -> bool:
+        """Whether some phases have fewer taps than others, and leave terms of the sum out."""
+        return isinstance(self.block.store.value.b, tirx.Select)
+
+    @property
     def channels_last(self) -> bool:
         return self.channel == len(self.block.spatial) - 1
 

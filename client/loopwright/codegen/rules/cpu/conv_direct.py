@@ -47,10 +47,13 @@ _CLOSE = 1.1
 """Tiles that should be slower than the fastest one by no more than this factor: the largest of them is measured, too.
 With channels in vectors, 6 x 16 is 6 % faster than 4 x 16 on AMD Zen 4, where `cycles` finds them equal."""
 
+_MOST_COPIES = 64
+"""Taps of all phases up to which each is code of its own, or none if its phase lacks it. Not tuned."""
+
 
 class ConvDirect:
     name = "conv_direct"
-    version = 2
+    version = 3
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         convolution = Convolution.of(program)
@@ -148,6 +151,11 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: K
     sch.vectorize(lane)
     sch.unroll(row)
     sch.unroll(vector)
+    *taps, _ = reduced
+    copies = math.prod(int(sch.get(loop).extent) for loop in (*phases, *taps))
+    if convolution.lacks_taps and copies <= _MOST_COPIES:
+        for loop in (*phases, *taps):
+            sch.unroll(loop)
     separate_partial_tiles(sch, pixels)
     sch.decompose_reduction(block, reduced[0])
     if follows is not None:
