@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tvm
@@ -17,7 +19,12 @@ def reduced(operation: str, length: int, vectors: int, lanes: int) -> tvm.IRModu
     x = te.placeholder((3, length), name="x")
     k = te.reduce_axis((0, length), name="k")
     combine = te.max if operation == "max" else te.sum
-    schedule = tvm.s_tir.Schedule(function(x, te.compute((3,), lambda i: combine(x[i, k], axis=k), name="y")))
+    top = te.compute((3,), lambda i: x[i, length - 1], name="top")
+
+    def term(i: Any) -> Any:
+        return te.exp(x[i, k] - top[i]) if operation == "expsum" else x[i, k]
+
+    schedule = tvm.s_tir.Schedule(function(x, te.compute((3,), lambda i: combine(term(i), axis=k), name="y")))
     reduction = RowReduction(operation, length, vectors, lanes)
     assert row_reduction.register(reduction.name)
     block = schedule.get_sblock("y")
@@ -32,13 +39,15 @@ def reduced(operation: str, length: int, vectors: int, lanes: int) -> tvm.IRModu
     [
         *(("sum", *shape, length) for shape in ((1, 4), (2, 8), (4, 16)) for length in (2, 8, 31, 65, 130)),
         *(("max", 2, 8, length) for length in (3, 9, 64, 97)),
+        *(("expsum", 2, 8, length) for length in (2, 40, 97)),
     ],
 )
 def test_rows_of_every_length(operation: str, vectors: int, lanes: int, length: int) -> None:
     x = np.random.default_rng(length).standard_normal((3, length)).astype(np.float32) - 3
     out = tvm.runtime.tensor(np.full(3, np.nan, dtype=np.float32))
     compile_module(reduced(operation, length, vectors, lanes), TARGET)["main"](tvm.runtime.tensor(x), out)
-    expected = x.max(axis=1) if operation == "max" else x.sum(axis=1, dtype=np.float64)
+    terms = np.exp(x - x[:, -1:].astype(np.float64)) if operation == "expsum" else x
+    expected = x.max(axis=1) if operation == "max" else terms.sum(axis=1, dtype=np.float64)
     assert out.numpy() == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 

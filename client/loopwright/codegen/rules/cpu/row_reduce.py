@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
+import tvm
+from tvm import tirx
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.cpu import row_reduction
@@ -29,7 +32,7 @@ _MOST_AXES = 2
 
 class RowReduce:
     name = "row_reduce"
-    version = 2
+    version = 3
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         if row_axes(program) is None:
@@ -76,7 +79,8 @@ class RowReduce:
                 for name in terms[stage.name]:
                     _, along, *inner = schedule.get_loops(schedule.get_sblock(name))
                     schedule.reorder(*inner, along)
-            _reduce(schedule, stage, machine.lanes, values["vectors"])
+            adds_exponentials = _adds_exponentials(program, stage, stages)
+            _reduce(schedule, stage, machine.lanes, values["vectors"], "expsum" if adds_exponentials else None)
         for name in names:
             loops = schedule.get_loops(schedule.get_sblock(name)) if name not in reduced else []
             if len(loops) > 1:
@@ -91,8 +95,11 @@ def _terms_of_largest(program: AnalysedProgram) -> frozenset[str]:
 
 
 def _with_terms(schedule: Schedule, program: AnalysedProgram, stage: Block, stages: list[Block]) -> list[str]:
-    """Return the names of a stage's blocks. Terms of a reduction that are not just read become a row of their own."""
+    """Return the names of a stage's blocks. Terms of a reduction become a row of their own, unless they are just read,
+    or are exponentials, which are never stored."""
     if not stage.is_reduction or (len(stage.reduced) == 1 and _only_reads(program, stage, stages)):
+        return [stage.name]
+    if _adds_exponentials(program, stage, stages):
         return [stage.name]
     loops = schedule.get_loops(schedule.get_sblock(stage.name))
     terms = schedule.rfactor(fuse(schedule, loops[len(stage.spatial) :]), len(stage.spatial))
@@ -111,17 +118,36 @@ def _only_reads(program: AnalysedProgram, stage: Block, stages: list[Block]) -> 
     """Return whether a reduction's terms are the elements of a buffer that is still there after inlining."""
     if len(stage.loads) != 1 or not stage.term.same_as(stage.loads[0]):
         return False
-    producer = program.producer(stage.loads[0].source)
+    return _is_stored(program, stage.loads[0], stages)
+
+
+def _adds_exponentials(program: AnalysedProgram, stage: Block, stages: list[Block]) -> bool:
+    """Return whether a reduction's terms are exponentials of a row's elements less a number of the row, both stored."""
+    if stage.operation != "sum" or len(stage.reduced) != 1 or len(stage.loads) != 2:
+        return False
+    term, (element, number), [(axis, _)] = stage.term, stage.loads, stage.reduced
+    if not isinstance(term, tvm.ir.Call) or stage.calls != {"tirx.exp"} or not isinstance(term.args[0], tirx.Sub):
+        return False
+    if not (term.args[0].a.same_as(element) and term.args[0].b.same_as(number)):
+        return False
+    return not any(is_var(index, axis) for index in number.indices) and all(
+        _is_stored(program, load, stages) for load in stage.loads
+    )
+
+
+def _is_stored(program: AnalysedProgram, load: Any, stages: list[Block]) -> bool:
+    """Return whether a load is of a buffer that is still there after inlining."""
+    producer = program.producer(load.source)
     return producer is None or producer in stages
 
 
-def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int) -> None:
+def _reduce(schedule: Schedule, stage: Block, lanes: int, vectors: int, operation: str | None) -> None:
     block = schedule.get_sblock(stage.name)
     schedule.decompose_reduction(block, schedule.get_loops(block)[-1])
     block = schedule.get_sblock(f"{stage.name}_update")
     length = math.prod(extent for _, extent in stage.reduced)
     assert stage.operation is not None
-    reduction = RowReduction(stage.operation, length, vectors, lanes)
+    reduction = RowReduction(operation or stage.operation, length, vectors, lanes)
     row_reduction.register(reduction.name)
     schedule.tensorize(schedule.get_loops(block)[-1], reduction.name)
 
