@@ -140,7 +140,7 @@ MORE = {
     ],
     "transpose": [programs.turned(16, 2, 32), programs.turned(5, 6, 9)],
     "winograd": [convolutions.winograd_result(18, 21, 64)],
-    "recurrent": [programs.recurrent("gru", 1, 48, is_backward=True, has_lengths=True)],
+    "recurrent": [programs.recurrent("gru", 1, 50, is_backward=True, has_lengths=True)],
 }
 CASES = [
     pytest.param("column_reduce", COLUMN_SUMS[1], id="column_reduce of a sum"),
