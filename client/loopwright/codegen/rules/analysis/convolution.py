@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import tvm
@@ -92,7 +93,7 @@ class Convolution:
 
         return sorted(others, key=depth)
 
-    @property
+    @cached_property  # asked for with each tile that is weighed
     def kernel_dimension(self) -> int:
         """The dimension of the kernel in which the channels are."""
         var = self.block.spatial[self.channel][0]
