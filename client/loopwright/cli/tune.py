@@ -23,7 +23,8 @@ from loopwright.session import config
 
 _TRIALS = 2000
 """More than a search of some minutes makes: its seconds, or a minute that is expected to gain nothing, end it."""
-_SECONDS = 60.0
+_SECONDS = 45.0
+"""With the start of a service and the comparison, less than two minutes on two idle cores."""
 _NO_COMPARISON = "none"
 
 
