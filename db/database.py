@@ -29,6 +29,7 @@ from db.jobs.job_news import JobNews
 from db.jobs.jobs import Jobs
 from db.jobs.tasks import Tasks
 from db.leases import lease_seconds
+from db.results.ablations import Ablations
 from db.results.certificates import Certificates
 from db.results.comparisons import Comparisons
 from db.results.imports import Imports
@@ -77,6 +78,7 @@ class Database:
         self.trials = Trials(self._sessions)
         self.tallies = Tallies(self._sessions)
         self.rechecks = Rechecks(self._sessions)
+        self.ablations = Ablations(self._sessions)
         self.records = Records(self._sessions)
         self.imports = Imports(self._sessions)
         self.certificates = Certificates(self._sessions)

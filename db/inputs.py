@@ -24,7 +24,8 @@ class NewJob:
 
     ``space_json`` is the canonical JSON of the user's traces, or None for the built-in space. ``shapes`` are bindings
     of symbolic extents if the module is tuned for several. ``gate`` is what it is compared with once its tasks are
-    done; ``rechecks`` are certificates to race again, by id, with the reason. ``request_digest`` names the request
+    done; ``rechecks`` are certificates to race again, by id, with the reason; ``ablated_trial`` is a trial to race with
+    its neighbours. ``request_digest`` names the request
     that came under ``idempotency_key``, which is the user's own.
     ``private``: only its user and admins see the job, and its workloads unless others have them, too. ``labels`` are
     those of the workers that may measure it; none: any worker of the device class. ``tags`` and ``description`` are
@@ -49,6 +50,7 @@ class NewJob:
     description: str = ""
     gate: dict[str, Any] | None = None
     rechecks: tuple[tuple[str, str], ...] = ()
+    ablated_trial: str | None = None
     idempotency_key: str | None = None
     request_digest: str | None = None
 

@@ -485,6 +485,16 @@ class Gate(Base):
     result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
+class Ablation(Base):
+    """A measured trial whose neighbours a job races with it, and the result in the form of the wire."""
+
+    __tablename__ = "ablations"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    trial_id: Mapped[str] = mapped_column(ForeignKey("trials.id"), index=True)
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
 class Recheck(Base):
     """A certificate that a job races again, with the reason, and the result in the form of the wire."""
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from db.cost_models import newest_samples
 from db.engine.connections import Sessions
 from db.job_counts import forget_job
-from db.models import Certificate, Comparison, Event, Gate, Job, Recheck, Task, Trial, TrialCount, TrialTally
+from db.models import Ablation, Certificate, Comparison, Event, Gate, Job, Recheck, Task, Trial, TrialCount, TrialTally
 from db.states import EventType
 from loopwright.codegen.kinds import FINISHED, FailureKind
 
@@ -84,7 +84,7 @@ class Retention:
     def sweep(self, job_id: str, ages: Ages, samples: set[str]) -> Swept:
         """Delete what is old of a finished job; see `prune` for its trials.
 
-        A job is deleted as a whole if it has no trials, no gate, no rechecks and no comparison: no result stands on
+        A job is deleted as a whole if it has no trials, gate, rechecks, comparison and ablation: no result stands on
         it. Searches have a baseline, which stays.
         """
         with self._sessions.read() as session:
@@ -116,9 +116,9 @@ class Retention:
     def prune(self, job_id: str, samples: set[str], *, dry_run: bool = False) -> int:
         """Delete the trials of a finished job that nothing needs, with their events; return how many.
 
-        Of each task, the baseline stays, what certificates are about or name as rejected, the `FASTEST` of the workload
-        on the device class, what must not be tried again, and those in ``samples``. The job gets a note. ``dry_run``
-        changes nothing.
+        Of each task, the baseline stays, what certificates and ablations are about, what certificates name as rejected,
+        the `FASTEST` of the workload on the device class, what must not be tried again, and those in ``samples``. The
+        job gets a note. ``dry_run`` changes nothing.
         """
         # Most jobs have nothing more to delete. To find that out, nobody who writes should have to wait.
         with self._sessions.read() as session:
@@ -141,7 +141,7 @@ class Retention:
 def _has_something(job_id: str) -> ColumnElement[bool]:
     """Return the condition that results stand on a job."""
     trials = exists().where(Trial.task_id == Task.id, Task.job_id == job_id)
-    return or_(trials, *(exists().where(table.job_id == job_id) for table in (Gate, Recheck, Comparison)))
+    return or_(trials, *(exists().where(table.job_id == job_id) for table in (Gate, Recheck, Comparison, Ablation)))
 
 
 def _delete_job(session: Session, job_id: str) -> int:
@@ -175,6 +175,7 @@ def _needless(session: Session, task: Task, job: Job, samples: set[str]) -> list
     for trial_id, rejected in session.execute(certificates):
         kept.add(trial_id)
         kept.update(failure["trial_id"] for failure in rejected.values())
+    kept.update(session.scalars(select(Ablation.trial_id).join(Trial, Trial.id == Ablation.trial_id).where(*here)))
     again = or_(Trial.failure_kind.is_(None), Trial.failure_kind != FailureKind.KILLED)
     own = select(Trial.id).where(Trial.task_id == task.id, Trial.number > 0, again).order_by(Trial.number)
     return [id for id in session.scalars(own) if id not in kept and id not in samples]

@@ -115,6 +115,20 @@ class GateView:
 
 
 @dataclass(frozen=True, slots=True)
+class AblationView:
+    """A trial whose neighbours a job races with it; ``result`` is in the form of the wire, None until the first race.
+
+    ``state`` and ``error`` are those of the job.
+    """
+
+    job_id: str
+    trial_id: str
+    state: JobState
+    error: str | None
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class RecheckView:
     """A certificate that a job races again; the medians are those of the certificate.
 

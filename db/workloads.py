@@ -116,6 +116,11 @@ class Workloads:
         with self._sessions.read() as session:
             return get_workload(session, workload_hash)
 
+    def is_shared(self, workload_hash: str) -> bool:
+        """Return whether everybody sees the workload."""
+        with self._sessions.read() as session:
+            return bool(session.scalar(select(WorkloadRow.shared).where(WorkloadRow.hash == workload_hash)))
+
     def module_bytes(self, hashes: Collection[str]) -> dict[str, int]:
         """Return the size of the JSON of each workload's module, by hash, without those that there are not."""
         head = func.substr(WorkloadRow.module_json, 1, HEAD_BYTES, type_=LargeBinary)

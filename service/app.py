@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, FastAPI
 
 from db import Database
 from service import meta, pages, problems
+from service.ablations import endpoints as ablations
 from service.access import session, tokens, users
 from service.access.audit import AuditTrail
 from service.access.headers import SafeHeaders
@@ -100,6 +101,7 @@ def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastA
         insight.router,
         lookup.router,
         records.router,
+        ablations.router,
         rechecks.router,
         fleet.router,
         session.router,

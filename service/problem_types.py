@@ -192,6 +192,12 @@ PROBLEM_TYPES = (
         "Give a job that succeeded, on the same device class.",
     ),
     ProblemType(
+        "nothing-to-ablate",
+        422,
+        "The record is the unscheduled program, which makes no decisions.",
+        "Give a record of a schedule.",
+    ),
+    ProblemType(
         "nothing-to-recheck",
         422,
         "None of the workloads has a best, other than its baseline, on machines of the target.",

@@ -690,6 +690,38 @@ class Client:
         wanted = body(schemas.NewRecheck, workloads=list(workloads), target=on_wire(target))
         return Job(self._transport, parse(schemas.Job, self._transport.request("POST", f"{API}/rechecks", json=wanted)))
 
+    def ablate(self, record_id: str) -> Job:
+        """Race a record's schedule with its neighbours, each of which differs in one decision.
+
+        Args:
+            record_id: the record, whose device class has a live worker.
+
+        Returns:
+            The queued job; `ablation` returns its result.
+
+        Raises:
+            InvalidRequest: the record is the unscheduled program, or no worker has its device class.
+        """
+        answer = self._transport.request("POST", f"{API}/records/{quote(record_id, safe='')}/ablation")
+        return Job(self._transport, parse(schemas.Job, answer))
+
+    def ablation(self, record_id: str) -> schemas.Ablation | None:
+        """Return the newest ablation of a record, with its result once the races are over; None if there was none.
+
+        Args:
+            record_id: the record.
+        """
+        answer = self._transport.request("GET", f"{API}/records/{quote(record_id, safe='')}/ablation")
+        return None if answer.json() is None else parse(schemas.Ablation, answer)
+
+    def lineage(self, record_id: str) -> schemas.Lineage:
+        """Return the measured ancestors of a record, what each mutation changed, and how the best differs from it.
+
+        Args:
+            record_id: the record.
+        """
+        return self._transport.get(schemas.Lineage, f"{API}/records/{quote(record_id, safe='')}/lineage")
+
     def relax_pipeline(self, target: Any = "auto") -> Any:
         """Return a Relax pipeline that applies the bests, for use in place of TVM's; functions that missed are logged.
 

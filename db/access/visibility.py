@@ -1,9 +1,9 @@
 """Visibility of rows: a user sees what is not private, and the user's own.
 
-A private job is seen by its user and by admins, with its tasks, events, comparison, gate and rechecks. A workload is
-seen by all, once any job that is not private has it, or if an import had it first; else by the users who submitted or
-imported it. Records,
-certificates and bests are seen by whoever sees their workload: who has a function gets what is known of it.
+A private job is seen by its user and by admins, with its tasks, events, comparison, gate, rechecks and ablation. A
+workload is seen by all, once any job that is not private has it, or if an import had it first; else by the users who
+submitted or imported it. Records, certificates and bests are seen by whoever sees their workload: who has a function
+gets what is known of it.
 
 The conditions are added to every SELECT of a read (`db.engine.connections.Sessions`), so that no query can forget
 them. Writes are not limited: what they concern is read before.
@@ -20,6 +20,7 @@ from sqlalchemy.orm.util import LoaderCriteriaOption
 
 from db.conditions import FALSE, TRUE
 from db.models import (
+    Ablation,
     Best,
     Certificate,
     Comparison,
@@ -59,7 +60,7 @@ def _criteria(viewer: Viewer) -> tuple[LoaderCriteriaOption, ...]:
     jobs, counts = (or_(table.private.is_(FALSE), table.user_name == viewer.user_name) for table in (Job, JobCount))
     of_job = [
         with_loader_criteria(table, _job_seen(viewer, table.job_id))
-        for table in (Task, Event, Comparison, Gate, Recheck)
+        for table in (Task, Event, Comparison, Gate, Recheck, Ablation)
     ]
     of_workload = [
         with_loader_criteria(table, _workload_seen(viewer, workload_hash))

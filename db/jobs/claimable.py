@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
 from db.conditions import RUNNING
-from db.models import Certificate, Gate, Job, Recheck, Task
+from db.models import Ablation, Certificate, Gate, Job, Recheck, Task
 from loopwright.codegen.kinds import FINISHED_TASK
 
 
@@ -35,5 +35,8 @@ def database_answers() -> ColumnElement[bool]:
     )
     known = exists().where(*enough).correlate(Task, Job)
     unanswered = exists().where(Task.job_id == Job.id, Task.state.not_in(FINISHED_TASK), ~known).correlate(Job)
-    races = [exists().where(table.job_id == Job.id, table.result.is_(None)).correlate(Job) for table in (Gate, Recheck)]
+    races = [
+        exists().where(table.job_id == Job.id, table.result.is_(None)).correlate(Job)
+        for table in (Gate, Recheck, Ablation)
+    ]
     return and_(Job.force.is_(False), ~unanswered, *(~race for race in races))

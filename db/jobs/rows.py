@@ -12,7 +12,7 @@ from db.engine.columns import digest, new_id
 from db.events import job_event
 from db.inputs import NewJob, space_hash
 from db.job_counts import count_job
-from db.models import Gate, Job, Recheck, Task
+from db.models import Ablation, Gate, Job, Recheck, Task
 from db.views import JobView, Phase
 from loopwright.codegen.kinds import JobState, TaskState
 from tuner.budget import Budget
@@ -125,6 +125,8 @@ def insert_job(
         session.add(Gate(job_id=job.id, request=new.gate, result=None))
     for certificate_id, reason in new.rechecks:
         session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
+    if new.ablated_trial is not None:
+        session.add(Ablation(job_id=job.id, trial_id=new.ablated_trial, result=None))
     count_job(session, job, None)
     job_event(session, job, now)
     session.flush()

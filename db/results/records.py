@@ -27,6 +27,8 @@ from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import decode
 from tuner.types import DeviceState, MeasureCandidate
 
+_MOST_ANCESTORS = 50
+"""Of a record. A search has fewer generations, unless data was tampered with. Not tuned."""
 _ORDERS = {
     "newest": Keyset("records-newest", Trial.created_at, Trial.id, descending=True),
     "latency": Keyset("records-latency", Trial.median, Trial.id),
@@ -133,6 +135,19 @@ class Records:
                 certificate=certificate_of_record(session, record_id),
                 imported=_imported(session, record_id),
             )
+
+    def ancestors(self, record_id: str) -> list[RecordView]:
+        """Return the parent of a record, the parent's parent and so on, as far as they were measured and are stored."""
+        found: list[RecordView] = []
+        with self._sessions.read() as session:
+            trial = session.get(Trial, record_id)
+            while trial is not None and trial.parent is not None and len(found) < _MOST_ANCESTORS:
+                own_task = Trial.task_id == trial.task_id, Trial.candidate_hash == trial.parent
+                row = session.execute(_measured().where(*own_task)).one_or_none()
+                trial = None if row is None else row[0]
+                if row is not None:
+                    found.append(_view(*row))
+        return found
 
     def import_(self, records: Iterable[ImportedRecord]) -> ImportCount:
         """Store measurements made elsewhere, all or none; those that the ledger has as measured are duplicates.

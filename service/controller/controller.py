@@ -264,6 +264,8 @@ class Controller:
         if not unanswered:
             gate = self._db.gates.of_job(job.id)
             raced = gate is None or gate.result is not None
+            ablation = self._db.ablations.of_job(job.id)
+            raced = raced and (ablation is None or ablation.result is not None)
             if raced and all(recheck.result is not None for recheck in self._db.rechecks.of_job(job.id)):
                 tasks.finish()
                 return

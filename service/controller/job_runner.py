@@ -15,9 +15,11 @@ from dataclasses import replace
 from db import Database
 from db.errors import Unavailable
 from db.leases import RENEW_SECONDS
-from db.views import ClaimedJob, JobView, TaskView
+from db.views import ClaimedJob, JobView, RecordDetail, TaskView
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from loopwright.codegen.versions import TVM_VERSION
+from service.ablations import race as ablation_race
+from service.ablations.race import MOST
 from service.controller import model_time
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
@@ -25,12 +27,13 @@ from service.controller.observed_run import observed
 from service.gates import race as gate_race
 from service.outage import Outage
 from service.rechecks import race as recheck_race
-from tuner.errors import FleetDrained, LeaseLost, NoDevice, SearchFailed
+from tuner.errors import FleetDrained, LeaseLost, NoDevice, RaceFailed, SearchFailed
+from tuner.inspection.answers import Variants
 from tuner.search.request import TuneRequest
 from tuner.tune import Spent, tune
 from tuner.types import TaskSpec, Workload
 from workers.child.search_children import SearchChildren
-from workers.child.walled_search import WalledSearch, train_base
+from workers.child.walled_search import WalledSearch, train_base, variants
 from workers.child.warm_child import ChildError
 from workers.ray.crew import Crew
 from workers.ray.fleet import RayFleet
@@ -156,7 +159,8 @@ class JobRunner:
         return RunEnd.DONE
 
     def _concluded(self, claimed: ClaimedJob, tasks: ClaimedTasks, crew: Callable[[], Crew]) -> bool:
-        """Race the job with its reference, if it has one and all of its tasks succeeded, and the bests it rechecks.
+        """Race the job with its reference, if it has one and all of its tasks succeeded, the bests it rechecks, and the
+        schedule it ablates.
 
         Then time its whole model. Return False if that ended the job: it was cancelled, or the race could not be had.
         """
@@ -169,12 +173,13 @@ class JobRunner:
                 self._db.jobs.set_activity(job.id, claimed.lease_token, "racing the reference")
                 gate_race.run(self._db, claimed, stored, self._search, fleet, meanwhile)
             recheck_race.run(self._db, claimed, self._search, fleet, meanwhile)
+            ablation_race.run(self._db, claimed, self._variants, fleet, meanwhile)
             model_time.store(self._db, claimed, tasks, fleet, meanwhile)
         except _Cancelled:
             fleet.abandon()
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
             return False
-        except (NoDevice, SearchFailed) as error:
+        except (NoDevice, RaceFailed, SearchFailed) as error:
             message = f"the race could not be run: {error}"
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.FAILED, message)
             return False
@@ -245,6 +250,15 @@ class JobRunner:
 
     def _search(self, request: TuneRequest) -> WalledSearch:
         return WalledSearch(self._searching, request)
+
+    def _variants(self, found: RecordDetail) -> Variants:
+        """Return the neighbours of a record's program. Raises SearchFailed."""
+        record = found.record
+        assert record.trace_json is not None, "a baseline has no neighbours"
+        try:
+            return variants(self._searching, found.workload.module_json, record.target_json, record.trace_json, MOST)
+        except ChildError as error:
+            raise SearchFailed(f"its neighbours cannot be found: {error.for_users}") from error
 
     def _fleet(self, job: JobView, crew: Callable[[], Crew]) -> RayFleet:
         first = crew()

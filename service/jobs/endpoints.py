@@ -233,7 +233,9 @@ def get_module(ctx: Ctx, job_id: str, shapes: Shapes) -> dict[str, Any]:
     view = ctx.database.jobs.get(job_id)
     module_json = ctx.database.jobs.inputs(job_id).module_json
     if not module_json:
-        raise ProblemError(409, "no-module", "This job is a recheck, so it has no module. Give a job that tuned one.")
+        raise ProblemError(
+            409, "no-module", "This job races known schedules: it has no module. Give a job that tuned one."
+        )
     hashes = [task.workload_hash for task in ctx.database.tasks.of_job(job_id)]
     bests = ctx.database.lookup.bests(hashes, view.target_json, device_class_id=view.device_class_id)
     module = ctx.sandbox.apply(

@@ -99,7 +99,9 @@ def resubmit(
     job, inputs = ctx.database.jobs.get(job_id), ctx.database.jobs.inputs(job_id)
     if not inputs.module_json:
         raise ProblemError(
-            409, "no-module", "This job is a recheck, so it has no module. Start a recheck with POST /rechecks."
+            409,
+            "no-module",
+            "This job races known schedules: it has no module. Start a recheck with POST /rechecks.",
         )
     request = schemas.SubmitJob(
         module=schemas.ModulePayload(format="tvm-json", data=inputs.module_json),

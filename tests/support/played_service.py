@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from db import Database
-from db.views import JobView, Peaks
+from db.views import JobView, Peaks, RecordDetail
 from loopwright.codegen.functions import write_only
 from loopwright.codegen.kinds import Lane, Origin, Predictor
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
+from service.ablations.race import MOST
 from service.controller.controller import Controller
 from service.controller.job_runner import JobRunner
 from service.controller.loops import Loops
@@ -35,6 +36,8 @@ from tests.support.served_api import TOKEN, ServedApi, served
 from tests.support.service_client import ServiceClient
 from tests.support.waiting import wait_for
 from tuner.errors import InvalidSpace, RaceFailed
+from tuner.inspection.answers import Variants
+from tuner.inspection.variants import variants
 from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult, one_by_one
 from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space
@@ -260,6 +263,11 @@ class PlayedRunner(JobRunner):
 
     def _fleet(self, job: JobView, crew: Callable[[], Crew]) -> Any:
         return PlayedFleet(self._stage)
+
+    def _variants(self, found: RecordDetail) -> Variants:
+        record = found.record
+        [neighbours] = variants(found.workload.module_json, record.target_json, record.trace_json or "", MOST)
+        return neighbours
 
     def _train_base(self, device_class_id: str) -> None:
         """Nothing is learned."""

@@ -135,6 +135,31 @@ class DecisionTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionChange:
+    """A decision that two traces make differently, named as in a `DecisionTable`; empty where a trace lacks it."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A program that differs from another one in a decision, with all that follows from this decision."""
+
+    changes: tuple[DecisionChange, ...]
+    trace_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The neighbours of a program. ``outputs`` is that of `tuner.ports.RaceRequest`."""
+
+    outputs: tuple[bool, ...]
+    found: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RecordLine:
     """A record as TVM's JSON pair has it; ``run_secs`` are seconds per call.
 

@@ -21,7 +21,7 @@ import xgboost as xgb
 from loopwright.codegen.program.schedule import apply_trace_json, new_schedule
 from loopwright.codegen.rule import RULE
 from loopwright.codegen.serialization import module_from_json
-from tuner.inspection.answers import Coverage, DecisionColumn, DecisionTable, Kind
+from tuner.inspection.answers import Coverage, DecisionChange, DecisionColumn, DecisionTable, Kind
 
 _VECTORIZED, _PARALLEL, _BOUND = 2, 1, 4
 """`tirx.ForKind`."""
@@ -85,6 +85,24 @@ def _coverage(traces: list[list[Cell]]) -> list[Coverage]:
 
 def _divisors(extent: int) -> int:
     return sum(extent % factor == 0 for factor in range(1, extent + 1))
+
+
+def changes(mod: tvm.IRModule, before_json: str, after_json: str) -> tuple[DecisionChange, ...]:
+    """Return the decisions in which two traces of a workload differ."""
+    loops = _loops(mod)
+    before, after = (
+        {name: _text(value) for name, _, value, _ in _sampled(json.loads(each), loops)}
+        for each in (before_json, after_json)
+    )
+    return tuple(
+        DecisionChange(name, before.get(name, ""), after.get(name, ""))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    )
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:

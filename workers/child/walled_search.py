@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tuner.codec import Base64
 from tuner.errors import SearchFailed
+from tuner.inspection.answers import Variants
 from tuner.ports import Meanwhile
 from tuner.search.request import TuneRequest
 from tuner.types import MeasureCandidate, Outcome, TaskSpec, Trial
@@ -20,6 +21,7 @@ from workers.walls.levels import Level
 
 SEARCH = "workers.child.search"
 TRAIN = Call[bytes, Sequence[StoredSample]](SEARCH, "train", Base64)
+VARIANTS = Call[Variants, str, str, str, int]("tuner.inspection.variants", "variants", Variants)
 _READ = Call[tuple[bool, ...]](SEARCH, "serve", tuple[bool, ...])
 _OPEN = Call[bool](SEARCH, "serve", bool)
 _PROPOSE = Call[list[MeasureCandidate]](SEARCH, "serve", list[MeasureCandidate])
@@ -45,12 +47,17 @@ log = logging.getLogger("loopwright.search")
 
 def search_child(level: Level) -> WarmChild:
     """Return a child for searches, one at a time, and for `train_base`."""
-    return WarmChild([SEARCH], _ONE_THREAD, MEMORY_BYTES, busy=True, level=level)
+    return WarmChild([SEARCH, VARIANTS.module], _ONE_THREAD, MEMORY_BYTES, busy=True, level=level)
 
 
 def train_base(child: WarmChild, samples: Sequence[StoredSample]) -> bytes:
     """Train a base model. Raises ChildError."""
     return TRAIN.raw(child, (samples,), _TRAIN_SECONDS)
+
+
+def variants(child: WarmChild, module_json: str, target_json: str, trace_json: str, most: int) -> Variants:
+    """Return up to ``most`` neighbours of a program (`tuner.inspection.variants`). Raises ChildError."""
+    return VARIANTS.raw(child, (module_json, target_json, trace_json, most), SECONDS)
 
 
 class WalledSearch:

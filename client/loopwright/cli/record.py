@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from loopwright.cli.options import Json, Limit, connect
-from loopwright.cli.output import print_json, print_line
-from loopwright.cli.views import show_logged_tasks, show_record, show_records
+from loopwright.cli.output import print_json, print_line, print_table
+from loopwright.cli.views import show_lineage, show_logged_tasks, show_record, show_records
+from loopwright.results.tables import NEIGHBOURS
 from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
 
 app = typer.Typer(help="List, export and import tuning records.", no_args_is_help=True)
@@ -49,6 +50,45 @@ def show(
         print_json(record)
     else:
         show_record(record)
+
+
+@app.command()
+def ablate(
+    context: typer.Context,
+    record_id: Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")],
+    as_json: Json = False,
+) -> None:
+    """Race a record's schedule with its neighbours, and show what each of its decisions brings.
+
+    A neighbour differs from the schedule in one decision. Exit status 1 if they could not be raced.
+    """
+    with connect(context) as client:
+        job = client.ablate(record_id).wait(progress=not as_json)
+        found = client.ablation(record_id)
+    assert found is not None, "it was started above"
+    if as_json:
+        print_json(found)
+    elif found.result is not None:
+        by_slowdown = sorted(found.result.neighbours, key=lambda each: -(each.slowdown.value if each.slowdown else 0.0))
+        print_table(NEIGHBOURS.columns, [NEIGHBOURS.row(each) for each in by_slowdown])
+    if job.state != "succeeded":
+        print_line(f"the job {job.id} {job.state}: {job.error or ''}", error=True)
+        raise typer.Exit(1)
+
+
+@app.command()
+def lineage(
+    context: typer.Context,
+    record_id: Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")],
+    as_json: Json = False,
+) -> None:
+    """Show the trials of which a record descends, with what each mutation changed, and how the best differs."""
+    with connect(context) as client:
+        found = client.lineage(record_id)
+    if as_json:
+        print_json(found)
+    else:
+        show_lineage(found)
 
 
 @app.command()

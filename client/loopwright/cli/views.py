@@ -25,6 +25,7 @@ from loopwright.results.tables import (
     Column,
     by_share,
     called,
+    changed,
     figures,
     in_one_line,
     model_speedup,
@@ -265,6 +266,22 @@ def show_record(record: schemas.RecordDetail) -> None:
     ]
     print_facts(facts)
     print_line(f"\n{record.script_after}")
+
+
+def show_lineage(lineage: schemas.Lineage) -> None:
+    """Print a line for each ancestor, from the parent on, and one for the best."""
+    for ancestor in lineage.ancestors:
+        parent = f"{ancestor.record_id} ({ancestor.origin}, {latency(ancestor.median_us)})"
+        print_line(f"from {parent} by {_changes(ancestor.changes)}")
+    if not lineage.ancestors:
+        print_line("it descends from no measured trial")
+    if lineage.best_id is not None:
+        differs = f", which differs by {_changes(lineage.against_best)}" if lineage.against_best else ""
+        print_line(f"the best is {lineage.best_id} ({latency(lineage.best_us)}){differs}")
+
+
+def _changes(changes: Sequence[schemas.DecisionChange]) -> str:
+    return "; ".join(map(changed, changes)) or "no decision that has a name"
 
 
 def _imported(certificate: schemas.ImportedCertificate) -> str:

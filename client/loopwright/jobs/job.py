@@ -207,7 +207,7 @@ class Job:
             The new job.
 
         Raises:
-            Conflict: the job is a recheck and has no module.
+            Conflict: the job is a recheck or an ablation, and has no module.
             ValueError: the budget is out of bounds.
         """
         changes = body(schemas.Resubmit, budget=dict(self.info.budget) | dict(budget), seed=seed, force=force)
@@ -264,7 +264,7 @@ class Job:
                 `Client.compile` does: so the module is fast from the beginning of the job.
 
         Raises:
-            Conflict: the job is a recheck and has no module.
+            Conflict: the job is a recheck or an ablation, and has no module.
             ValueError: the budget is out of bounds.
             InvalidRequest: the shapes do not fit the module.
         """

@@ -262,6 +262,20 @@ def _recheck(best: schemas.Recheck) -> Row:
     )
 
 
+def _neighbour(found: schemas.Neighbour) -> Row:
+    return (
+        "; ".join(changed(change) for change in found.changes),
+        latency(found.us),
+        _range(found.slowdown),
+        found.message or "",
+    )
+
+
+def changed(change: schemas.DecisionChange) -> str:
+    """Return a changed decision in words: ``T_matmul: tile i[3] 8 → 4``."""
+    return f"{change.name} {change.before or 'none'} → {change.after or 'none'}"
+
+
 def _trial(trial: schemas.Trial) -> Row:
     failure = "" if trial.failure_kind is None else f": {trial.failure_kind}"
     return (
@@ -362,6 +376,15 @@ RECHECKS = Layout(
         Column("why", folds=True),
     ),
     _recheck,
+)
+NEIGHBOURS = Layout(
+    (
+        Column("changed decision", folds=True),
+        Column("latency", is_number=True),
+        Column("time over the schedule's", is_number=True),
+        Column("failure", folds=True),
+    ),
+    _neighbour,
 )
 TRIALS = Layout(
     (

@@ -20,6 +20,14 @@ from loopwright.codegen.kinds import (
     ThrottleReason,
     TrialState,
 )
+from loopwright.schemas.ablations import (
+    Ablation,
+    AblationResult,
+    Ancestor,
+    DecisionChange,
+    Lineage,
+    Neighbour,
+)
 from loopwright.schemas.access import (
     AuditEntry,
     BearerKind,
@@ -135,6 +143,9 @@ from loopwright.schemas.workloads import (
 __all__ = [
     "FINISHED",
     "MAX_LOOKUP",
+    "Ablation",
+    "AblationResult",
+    "Ancestor",
     "AnsweredFrom",
     "AppliedRule",
     "Assembly",
@@ -152,6 +163,7 @@ __all__ = [
     "Comparison",
     "Coverage",
     "DayOfUse",
+    "DecisionChange",
     "DecisionColumn",
     "DecisionRow",
     "Decisions",
@@ -189,6 +201,7 @@ __all__ = [
     "Lease",
     "Library",
     "LibrarySamples",
+    "Lineage",
     "LoginCode",
     "Lookup",
     "LookupAnswer",
@@ -199,6 +212,7 @@ __all__ = [
     "Me",
     "ModelLatency",
     "ModulePayload",
+    "Neighbour",
     "NewGuestLink",
     "NewRecheck",
     "NewToken",

@@ -12,11 +12,11 @@ from db import NotFound
 from db.devices import target_id
 from db.inputs import ImportedRecord
 from db.views import ImportCount
-from loopwright.codegen.kinds import FailureKind, SandboxLevel, Stage, ThrottleReason
+from loopwright.codegen.kinds import FailureKind, JobState, Origin, SandboxLevel, Stage, ThrottleReason
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import BUILTIN_SPACE, DeviceClass, DeviceState, Failure, Measured
+from tuner.types import BUILTIN_SPACE, DeviceClass, DeviceState, Failure, MeasureCandidate, Measured, Trial
 
 CUDA = DeviceClass('{"kind":{"name":"cuda"}}', "gpu-1", (), 1, 1, "runtime 1")
 
@@ -249,3 +249,40 @@ def test_a_trace_that_needs_a_newer_codegen_starts_no_search(world: World, monke
     assert world.db.trials.known("family-1", world.device_class.id) == []
     world.job("family-2")
     assert world.db.trials.relatives("family-2", world.device_class.id) == []
+
+
+def test_ancestors_are_the_parents_of_a_task_as_far_as_they_were_measured(world: World) -> None:
+    claimed, task = world.started()
+    token = claimed.lease_token
+
+    def measured(trace: str, parent: str | None) -> Trial:
+        candidate = MeasureCandidate(trace, Origin.MUTATION if parent else Origin.SEED, parent=parent)
+        [trial] = world.db.trials.propose(task.id, token, [candidate])
+        assert world.db.trials.finish(trial.id, token, Measured((1.0,), "worker"))
+        return trial
+
+    first = measured("[1]", None)
+    second = measured("[2]", first.candidate.hash)
+    third = measured("[3]", second.candidate.hash)
+    stray = measured("[4]", "of no trial that is stored")
+    assert [each.id for each in world.db.records.ancestors(third.id)] == [second.id, first.id]
+    assert world.db.records.ancestors(first.id) == world.db.records.ancestors(stray.id) == []
+    # Nothing stored should descend from itself, and who reads it should not wait for ever if it does.
+    own = MeasureCandidate("[5]", Origin.MUTATION).hash
+    loop = measured("[5]", own)
+    assert {each.id for each in world.db.records.ancestors(loop.id)} == {loop.id}
+
+
+def test_an_ablation_is_stored_by_the_run_that_owns_its_job(world: World) -> None:
+    trials, _ = world.measured(0.5, 0.25)
+    world.job(ablated_trial=trials[1].id)
+    # Nothing answers such a job from the database.
+    claimed = world.claim()
+    assert world.db.ablations.of_job(claimed.job.id) == world.db.ablations.of_record(trials[1].id)
+    assert world.db.ablations.of_record(trials[2].id) is None
+    with pytest.raises(LeaseLost):
+        world.db.ablations.store(claimed.job.id, "another", {"neighbours": []})
+    world.db.ablations.store(claimed.job.id, claimed.lease_token, {"neighbours": []})
+    found = world.db.ablations.of_record(trials[1].id)
+    assert found is not None
+    assert (found.result, found.state) == ({"neighbours": []}, JobState.RUNNING)

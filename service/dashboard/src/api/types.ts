@@ -2,6 +2,7 @@ import type { components } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type Ablation = Schemas["Ablation"];
 export type Assembly = Schemas["Assembly"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type Best = Schemas["Best"];
@@ -31,6 +32,7 @@ export type JobState = Job["state"];
 export type LeaderboardRow = Schemas["LeaderboardRow"];
 export type LeaderboardFilters = Schemas["LeaderboardFilters"];
 export type Lease = Schemas["Lease"];
+export type Lineage = Schemas["Lineage"];
 export type NewToken = Schemas["NewToken"];
 export type NewUser = Schemas["NewUser"];
 export type Overview = Schemas["Overview"];

@@ -28,14 +28,7 @@ function formatKnobs(knobs: Record<string, number>): string {
 export function Provenance({ record }: { record: RecordDetail }) {
   return (
     <Stack gap="sm">
-      <Text size="sm">
-        {ORIGINS[record.origin] ?? `The origin is ${record.origin}.`}{" "}
-        {record.parent && (
-          <>
-            The parent candidate has the digest <code>{record.parent.slice(0, 12)}</code>.
-          </>
-        )}
-      </Text>
+      <Text size="sm">{ORIGINS[record.origin] ?? `The origin is ${record.origin}.`}</Text>
       <Facts>
         <Fact label="Origin">{record.origin}</Fact>
         {record.rule && (

@@ -1,5 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
+import { REFRESH_MS } from "../api/query-client";
+import { isFinished } from "../api/types";
 
 export function recordQuery(id: string) {
   return queryOptions({
@@ -18,6 +20,27 @@ export function assemblyQuery(id: string) {
         api.GET("/api/v1/records/{record_id}/assembly", { params: { path: { record_id: id } }, signal }),
       ),
     staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** The newest ablation of a record, or null; asked for again while its job is not finished. */
+export function ablationQuery(id: string) {
+  return queryOptions({
+    queryKey: ["record", id, "ablation"],
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET("/api/v1/records/{record_id}/ablation", { params: { path: { record_id: id } }, signal }),
+      ),
+    refetchInterval: ({ state }) => (state.data && !isFinished(state.data.state) ? REFRESH_MS : false),
+  });
+}
+
+/** The ancestors of a record, and how the best of its workload differs from it. */
+export function lineageQuery(id: string) {
+  return queryOptions({
+    queryKey: ["record", id, "lineage"],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/records/{record_id}/lineage", { params: { path: { record_id: id } }, signal })),
   });
 }
 

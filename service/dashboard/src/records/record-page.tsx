@@ -9,10 +9,12 @@ import { Ready } from "../components/ready";
 import { CertifiedTag, RegressedTag } from "../components/tags";
 import { workloadPath } from "../components/workload-name";
 import { formatLatency, formatSpeedup } from "../format/units";
+import { AblationPanel } from "./ablation-panel";
 import { AssemblyPanel } from "./assembly-panel";
 import { CertificateWords } from "./certificate-words";
 import { CompareButton } from "./compare-button";
 import { ImportedWords } from "./imported-words";
+import { LineagePanel } from "./lineage-panel";
 import { ProgramPanel } from "./program-panel";
 import { Provenance } from "./provenance";
 import { recordQuery } from "./queries";
@@ -76,6 +78,7 @@ function RecordView({ record }: { record: RecordDetail }) {
         </Stack>
       </Panel>
 
+      {!record.is_baseline && <AblationPanel record={record} />}
       <ProgramPanel record={record} />
       <AssemblyPanel record={record} />
 
@@ -84,6 +87,7 @@ function RecordView({ record }: { record: RecordDetail }) {
           <Provenance record={record} />
         </div>
       </Panel>
+      {!record.is_baseline && <LineagePanel record={record} />}
       <ReproducePanel reproduce={record.reproduce} />
     </Stack>
   );

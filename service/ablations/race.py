@@ -1,0 +1,53 @@
+"""The race of an ablation: read the program from the database, race it with its neighbours, and store the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from db import Database
+from db.views import ClaimedJob, RecordDetail
+from loopwright import schemas
+from service.ablations import wire
+from service.gates.race import stored_workload
+from tuner.errors import SearchFailed
+from tuner.inspection.answers import Variants
+from tuner.ports import Fleet, Meanwhile
+from tuner.races.ablation import ablate
+
+MOST = 28
+"""Neighbours of a program: four races. Not tuned."""
+
+
+def run(
+    database: Database,
+    claimed: ClaimedJob,
+    variants: Callable[[RecordDetail], Variants],
+    fleet: Fleet,
+    meanwhile: Meanwhile,
+) -> None:
+    """Race the program that the job ablates, if there is one and it has no result yet.
+
+    ``variants`` returns up to `MOST` neighbours of a program. Raises SearchFailed, LeaseLost, NoDevice, and what
+    ``meanwhile`` raises.
+    """
+    job = claimed.job
+    stored = database.ablations.of_job(job.id)
+    if stored is None or stored.result is not None:
+        return
+    found = database.records.get(stored.trial_id)
+    trace_json = found.record.trace_json
+    assert trace_json is not None, "a baseline has no decisions"
+    neighbours = variants(found)
+    if not neighbours.found:
+        raise SearchFailed("the schedule has no neighbours: its decisions were not stored, or nothing else fits")
+    ablated = ablate(
+        stored_workload(database, found.record.workload_hash),
+        neighbours.outputs,
+        trace_json,
+        neighbours.found,
+        fleet,
+        meanwhile=meanwhile,
+        peak_flops=database.devices.peak_flops(job.device_class_id),
+    )
+    result = schemas.AblationResult(neighbours=[wire.neighbour(each) for each in ablated])
+    database.ablations.store(job.id, claimed.lease_token, result.model_dump(mode="json"))
