@@ -162,6 +162,29 @@ def block_dots(
     return normal_form(func.with_attr("layout_free_buffers", [2]))
 
 
+def looked_up(rows: int, columns: int, depth: int, size: int) -> tvm.IRModule:
+    """A product with a weight of 4 bits that is decoded in a block of its own, with one zero point for all."""
+    count = depth // size
+    a, weight = te.placeholder((rows, depth), name="A"), te.placeholder((columns, depth // 2), "uint8", name="W")
+    scales = te.placeholder((count, columns), name="scales")
+    t, b = te.reduce_axis((0, size), name="t"), te.reduce_axis((0, count), name="b")
+
+    def decoded(block: Any, place: Any, j: Any) -> Any:
+        byte = weight[j, block * (size // 2) + place // 2]
+        return te.if_then_else(place % 2 < 1, byte & tvm.tirx.const(15, "uint8"), byte >> tvm.tirx.const(4, "uint8"))
+
+    numbers = te.compute((count, size, columns), decoded, name="numbers")
+    blocks = te.compute(
+        (rows, count, columns),
+        lambda i, block, j: te.sum(
+            a[i, block * size + t] * (numbers[block, t, j].astype("float32") - tvm.tirx.const(8, "float32")), axis=t
+        ),
+        name="blocks",
+    )
+    c = te.compute((rows, columns), lambda i, j: te.sum(blocks[i, b, j] * scales[b, j], axis=b), name="C")
+    return with_weight(function(a, weight, scales, c), 1)
+
+
 def batched(batch: int, rows: int, columns: int, depth: int) -> tvm.IRModule:
     a, b = te.placeholder((batch, rows, depth), name="A"), te.placeholder((batch, depth, columns), name="B")
     return function(a, b, topi.nn.batch_matmul(a, b, transpose_b=False))

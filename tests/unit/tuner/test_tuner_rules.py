@@ -68,10 +68,11 @@ PROGRAMS = {
     ],
     "block_scaled": [
         programs.block_scaled(1, 48, 64, 32),
+        programs.looked_up(2, 32, 64, 16),
         programs.block_scaled(6, 32, 48, 16, lambda c: topi.nn.relu(c)),
     ],
     "block_dots": [
-        programs.block_dots(5, 48, 64, 32),
+        programs.block_dots(5, 64, 64, 32),
         programs.block_dots(1, 32, 48, 16, lambda c: topi.nn.relu(c), bits=8),
     ],
     "attention": [
@@ -315,6 +316,21 @@ def test_sums_of_bytes_use_the_instruction_for_them(
         assert re.search(rf"vpdpbusd\s.*%{vector}", compile_module(program, target).inspect_source("asm"))
         if cpu == "icelake-server" and "avx512_vnni" in Path("/proc/cpuinfo").read_text():
             check_program(mod, schedule, target)
+
+
+@pytest.mark.parametrize("rows", [1, 6])
+def test_numbers_of_4_bits_are_looked_up_by_one_rule_where_the_processor_can(rows: int) -> None:
+    """So that programs for one row and for many pack the weight alike."""
+    mod = programs.looked_up(rows, 48, 96, 32)
+    target = target_from({"kind": "llvm", "mcpu": "icelake-server", "mattr": ["-prefer-256-bit"], "num-cores": 2})
+    space = builtin_space(mod, target, seed=1)
+    assert not programs.sketches_of(space, f"{RULE}block_scaled")
+    schedule = space.replay(space.seeds[0], 1)
+    assert schedule is not None
+    program = scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), target)
+    assert re.search(r"vperm(ps|d)\s.*%zmm", compile_module(program, target).inspect_source("asm"))
+    if "avx512_vnni" in Path("/proc/cpuinfo").read_text():
+        check_program(mod, schedule, target)
 
 
 @pytest.mark.parametrize("operator", [relax.op.argmax, relax.op.argmin], ids=["largest", "smallest"])

@@ -5,7 +5,8 @@ with addition. Over the blocks b, and over k in each of them:
 
     y[i, j] = sum of s[b, j] * (sum of x[i, k] * q[k, j])
 
-A zero point stays in q: taken out, an infinity in x would be subtracted from itself.
+A zero point stays in q: taken out, an infinity in x would be subtracted from itself. Numbers of at most 4 bits with one
+zero point for all are decoded in a block of their own, less the zero point, so that a schedule can look them up.
 
 If the rows are integers, too, with a scale r for each row or for each block of it, the inner sums are of integers:
 
@@ -29,6 +30,8 @@ _Element = Callable[[Sequence[Any], Any, Any], Any]
 """From the tensors that are stored, a place along the depth and a column, to the element of the weight."""
 _LEAST = 8
 """Elements of a block below which its scale is not taken out. Not tuned."""
+SMALL = 15
+"""The largest number of 4 bits."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,11 @@ class Blocks:
                     return Blocks(element, depth, size)
         return None
 
-    def product(self, rows: te.Tensor, stored: Sequence[te.Tensor], shape: Sequence[int]) -> te.Tensor:
-        """Return the product of rows ``[…, depth]`` with the weight, of a shape ``[…, columns]``."""
+    def product(self, rows: te.Tensor, stored: Sequence[te.Tensor], shape: Sequence[int], *, apart: bool) -> te.Tensor:
+        """Return the product of rows ``[…, depth]`` with the weight, of a shape ``[…, columns]``.
+
+        ``apart``: whether numbers of 4 bits are decoded in a block of their own.
+        """
         count, size = tirx.IntImm("int64", self.depth // self.size), self.size
         *outer, columns = (tirx.IntImm("int64", extent) for extent in shape)
         k = tirx.Var("k", "int64")
@@ -65,9 +71,18 @@ class Blocks:
                     return _at(inner, k, block, t.var, size, self.depth), factor
             raise AssertionError("a weight has the same form wherever it is read")
 
+        zero = self._zero_of_small(stored) if apart and len(outer) == 1 else None
+        extents = (count, size, columns)
+        numbers = None if zero is None else te.compute(extents, lambda *i: self._number(stored, *i), "matmul_numbers")
+
+        def element(block: Any, column: Any) -> Any:
+            if numbers is None:
+                return parts(block, column)[0]
+            return numbers(block, t, column).astype("float32") - tirx.const(zero, "float32")
+
         products = te.compute(
             (*outer, count, columns),
-            lambda *i: te.sum(rows(*i[:-2], i[-2] * size + t) * parts(i[-2], i[-1])[0], axis=t),
+            lambda *i: te.sum(rows(*i[:-2], i[-2] * size + t) * element(i[-2], i[-1]), axis=t),
             name="matmul_blocks",
         )
         return te.compute(
@@ -101,7 +116,7 @@ class Blocks:
         if parts is None:
             return None
         has_zeros = parts[1] is not None
-        numbers = te.compute((count, size, columns), lambda *i: self._integers(stored, *i)[0], name="matmul_numbers")
+        numbers = te.compute((count, size, columns), lambda *i: self._number(stored, *i), name="matmul_numbers")
         products = te.compute(
             (*outer, count, columns),
             lambda *i: te.sum(
@@ -125,6 +140,18 @@ class Blocks:
             return te.sum(found.astype("float32") * (row_scale * scale), axis=b)
 
         return te.compute((*outer, columns), element, name="matmul")
+
+    def _zero_of_small(self, stored: Sequence[te.Tensor]) -> int | None:
+        """Return the zero point of all numbers; None if they may be above `SMALL`, or zero points differ."""
+        parts = self._integers(stored, tirx.Var("b", "int64"), tirx.Var("t", "int64"), tirx.Var("j", "int64"))
+        if parts is None or most(parts[0]) > SMALL:
+            return None
+        zero = parts[1]
+        return 0 if zero is None else int(zero) if isinstance(zero, tirx.IntImm) else None
+
+    def _number(self, stored: Sequence[te.Tensor], block: Any, place: Any, column: Any) -> Any:
+        """Return the integer of an element, without its zero point, as uint8."""
+        return self._integers(stored, block, place, column)[0]
 
     def _integers(self, stored: Sequence[te.Tensor], block: Any, place: Any, column: Any) -> Any:
         """Return an element as uint8, its zero point as int32 (None for 0) and the scale of its block.
@@ -202,3 +229,16 @@ def _in_block(expr: Any, k: Any, block: Any, size: int, depth: int) -> Any:
     variables: list[Any] = []
     tvm_ffi.structural_walk(found, (Var, variables.append), order="pre")
     return None if any(each.same_as(place) for each in variables) else found
+
+
+def most(expr: Any) -> int:
+    """Return a number that an expression of uint8 is at most."""
+    if isinstance(expr, tirx.IntImm):
+        return int(expr)
+    if isinstance(expr, tirx.BitwiseAnd):
+        return min(most(expr.a), most(expr.b))
+    if isinstance(expr, tirx.RShift) and isinstance(expr.b, tirx.IntImm):
+        return most(expr.a) >> int(expr.b)
+    if op_name(expr) == "prim.if_then_else":
+        return max(map(most, expr.args[1:]))
+    return 255

@@ -97,9 +97,14 @@ def shift_counts(func: relax.Function) -> list[tvm.ir.GenericConst]:
     return counts
 
 
-def decode_in_place(mod: tvm.IRModule) -> tvm.IRModule:
-    """Make one function of a product or a lookup and the decoding of its weight."""
-    return rewrite_calls(mod, _Decoded)
+def decode_in_place(mod: tvm.IRModule, *, apart: bool) -> tvm.IRModule:
+    """Make one function of a product or a lookup and the decoding of its weight.
+
+    Args:
+        apart: whether numbers of 4 bits are decoded in a block of their own for products of float32, too, which rules
+            for CPUs look for.
+    """
+    return rewrite_calls(mod, lambda given: _Decoded(given, apart))
 
 
 def _stored(weight: Any, value: Callable[[Any], Any]) -> list[Any] | None:
@@ -138,8 +143,9 @@ def _size(tensor: Any) -> float:
 
 @mutator
 class _Decoded(CallRewriter):
-    def __init__(self, mod: tvm.IRModule) -> None:
+    def __init__(self, mod: tvm.IRModule, apart: bool) -> None:
         super().__init__(mod)
+        self.apart = apart
         self.may_round = permits_int8_activations(mod)
 
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
@@ -181,7 +187,10 @@ class _Decoded(CallRewriter):
         if integers is not None:
             return integers
         return self._called(
-            lambda rows, *stored: blocks.product(rows, stored, shape), "matmul", call.args[0], *reader.leaves
+            lambda rows, *stored: blocks.product(rows, stored, shape, apart=self.apart),
+            "matmul",
+            call.args[0],
+            *reader.leaves,
         )
 
     def _product_of_integers(self, call: tvm.ir.Call, blocks: Blocks, reader: _Reader) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import tvm
 from tvm.relax import transform
 from tvm.target import Target
@@ -27,7 +29,8 @@ KEPT = ("relax.reshape",)
 def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     """Return a Relax module whose operators, legalised and fused, are few and simple functions for a target."""
     # DLight's schedules for GPUs are for functions with one output.
-    sums = (fuse_sums_with_norms,) if target.kind.name == "llvm" else ()
+    is_cpu = target.kind.name == "llvm"
+    sums = (fuse_sums_with_norms,) if is_cpu else ()
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
@@ -40,7 +43,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         sink_movements,
         remove_identities,
         flatten_rows,
-        decode_in_place,
+        partial(decode_in_place, apart=is_cpu),
         read_transposed,
         flatten_batches,
         transform.EliminateCommonSubexpr(),

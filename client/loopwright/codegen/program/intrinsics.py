@@ -19,6 +19,7 @@ from loopwright.codegen.cpu import (
     column_reduction,
     dot_product,
     maddwd,
+    nibble_dots,
     row_dots,
     row_reduction,
 )
@@ -37,7 +38,7 @@ def load_intrinsics(target: Target) -> None:
 
 def register_named(name: str) -> bool:
     """Register an intrinsic of Loopwright's own, which its name describes. Returns False if it is none of them."""
-    families = (row_reduction, column_reduction, dot_product, maddwd, block_dots, row_dots, byte_transpose)
+    families = (row_reduction, column_reduction, dot_product, maddwd, block_dots, nibble_dots, row_dots, byte_transpose)
     return any(family.register(name) for family in families)
 
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
+import tvm
+from tvm import tirx
+
+from loopwright.codegen.cpu import nibble_dots
+from loopwright.codegen.graph.blocks import SMALL, most
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var, variables
+from loopwright.codegen.rules.analysis.steps import largest_divisor
+
+GROUP = 4
+"""Neighbours in depth that intrinsics multiply at once, from one lane of a vector."""
+
+
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
 class BlockSums:
     """The sum of each block, and the sum of the scaled blocks.
 
-    ``numbers`` is what decodes the weight, if a block of its own does: then its sums are of integers. ``decoding`` is
-    the block that reads the weight. ``weight_index`` is the position of the weight among the buffers that ``decoding``
-    reads, ``column`` that of the columns among the weight's axes.
+    ``numbers`` is what decodes the weight into integers, if a block of its own does. ``decoding`` is the block that
+    reads the weight. ``weight_index`` is the position of the weight among the buffers that ``decoding`` reads,
+    ``column`` that of the columns among the weight's axes.
     """
 
     numbers: Block | None
@@ -40,6 +53,54 @@ class BlockSums:
     def size(self) -> int:
         """The elements of a block."""
         return self.products.reduced[0][1]
+
+    @property
+    def groups(self) -> int:
+        """The groups of a block that are decoded at a time: as many vectors for each lane are in registers."""
+        return largest_divisor(self.size // GROUP, _AT_ONCE)
+
+    @cached_property
+    def per_byte(self) -> int | None:
+        """How many neighbours along the depth are in a byte of the weight, whose bytes are in order; or None."""
+        if self.numbers is None or self.column == len(self.load.indices) - 1:
+            return None
+        if int(self.load.source.shape[-1]) % GROUP:
+            return None
+        _, (t, _), _ = self.numbers.spatial
+        analyzer, index = tvm.sym.Analyzer(), self.load.indices[-1]
+        for per_byte in (1, 2, 4):
+            place = t if per_byte == 1 else tirx.floordiv(t, tirx.IntImm("int64", per_byte))
+            if not any(each.same_as(t) for each in variables(analyzer.simplify(index - place))):
+                return per_byte
+        return None
+
+    @cached_property
+    def zero(self) -> int | None:
+        """What is subtracted from numbers that are multiplied in float32; None if it is no small whole number."""
+        if self.numbers is None or self.products.dtype != "float32":
+            return None
+        factor = next(
+            (each for each in (self.products.term.a, self.products.term.b) if isinstance(each, tirx.Sub)), None
+        )
+        zero = 0.0 if factor is None else float(factor.b.value) if isinstance(factor.b, tirx.FloatImm) else -1.0
+        return int(zero) if zero.is_integer() and 0 <= zero <= SMALL else None
+
+    def has_groups(self, lanes: int) -> bool:
+        """Return whether vectors of bytes have groups of neighbours for each of as many columns."""
+        per_byte = self.per_byte
+        if per_byte is None or self.columns % lanes or self.size % (per_byte * GROUP):
+            return False
+        return self.groups > 1 and self.groups % per_byte == 0
+
+    def is_looked_up(self, lanes: int) -> bool:
+        """Return whether numbers of 4 bits become float32 by looking them up in a vector."""
+        return (
+            lanes == nibble_dots.LANES
+            and self.zero is not None
+            and self.numbers is not None
+            and most(self.numbers.store.value) <= SMALL
+            and self.has_groups(lanes)
+        )
 
     @staticmethod
     def required(program: AnalysedProgram) -> BlockSums:

@@ -1,7 +1,8 @@
-"""Products of rows of int8 with weights of few bits that have a scale for each block of the depth, in int32.
+"""Products with weights of few bits that have a scale for each block of the depth, by intrinsics for groups of four.
 
-As in `block_scaled`, the weight is packed once into panels whose lanes are columns, of one vector each, whatever the
-tile. A part of a block of a panel is decoded into registers for all rows of a tile.
+Rows are of int8, and sums in int32, or they are of float32, with weights of 4 bits that AVX-512 looks up. As in
+`block_scaled`, the weight is packed once into panels whose lanes are columns, of one vector each, whatever the tile. A
+part of a block of a panel is decoded into registers for all rows of a tile.
 """
 
 from __future__ import annotations
@@ -9,26 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import tvm
-from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.cpu import block_dots
-from loopwright.codegen.graph.rewriting import op_name
-from loopwright.codegen.rules.analysis.block_sums import BlockSums
-from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, variables
+from loopwright.codegen.cpu import block_dots, nibble_dots
+from loopwright.codegen.graph.blocks import most
+from loopwright.codegen.rules.analysis.block_sums import GROUP, BlockSums
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
-from loopwright.codegen.rules.analysis.steps import divisors, fuse, inline, largest_divisor, parallelize, vectorize
+from loopwright.codegen.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
 from loopwright.codegen.weights.packed_weight import PACKS
 
-_GROUP = block_dots.GROUP
 _VECTORS = (1, 2, 3, 4)
 _MOST_ROWS = 8
 _TILES = ((8, 1), (4, 1), (1, 1), (2, 2), (1, 2), (2, 1), (4, 2), (1, 4))
 """Rows and vectors of the seeds, the best first: rows share what is decoded."""
 _SEEDS = 6
-_AT_ONCE = 8
-"""Groups along the depth that are decoded at a time: as many vectors for each lane are in registers."""
+_SUMS = 4
+"""Sums of float32 that no addition waits for, if vectors in a tile are fewer: they take four cycles (AMD Zen 4)."""
 
 
 class BlockDots:
@@ -37,13 +35,7 @@ class BlockDots:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         sums = BlockSums.of(program)
-        if sums is None or sums.numbers is None or sums.products.dtype != "int32" or machine.lanes not in (8, 16):
-            return ()
-        per_byte = _numbers_per_byte(sums)
-        if per_byte is None or not (machine.has_vnni or machine.has_maddwd):
-            return ()
-        at_once = _at_once(sums)
-        if sums.columns % machine.lanes or sums.size % (per_byte * _GROUP) or at_once < 2 or at_once % per_byte:
+        if sums is None or not (_is_of_bytes(sums, machine) or sums.is_looked_up(machine.lanes)):
             return ()
         vectors = tuple(each for each in _VECTORS if sums.columns % (each * machine.lanes) == 0)
         return (Knob("rows", divisors(sums.rows, _MOST_ROWS)), Knob("vectors", vectors))
@@ -60,11 +52,8 @@ class BlockDots:
         rows, vectors, lanes = values["rows"], values["vectors"], machine.lanes
         if 2 * rows * vectors + vectors > machine.registers:
             raise RuleRefused("the tile has more vectors than the processor has registers")
-        most = _most(sums.numbers.store.value)
-        at_once = _at_once(sums)
-        name = block_dots.intrinsic(lanes, at_once, vnni=machine.has_vnni, most=most)
-        block_dots.register(name)
-        per_byte = _numbers_per_byte(sums)
+        name, at_once = _intrinsic(sums, machine, rows * vectors)
+        per_byte = sums.per_byte
         assert per_byte is not None, "the rule has no knobs for this function"
         last = inline(schedule, program, frozenset((sums.numbers.name,)))[-1].name
         products, total, numbers = map(schedule.get_sblock, (sums.products.name, sums.total.name, sums.numbers.name))
@@ -110,7 +99,7 @@ class BlockDots:
 
         def panels(*i: Any) -> list[Any]:
             others = [each for n, each in enumerate(i[:-1]) if n != column]
-            return [i[column] // lanes, *others, i[-1] // _GROUP, i[column] % lanes, i[-1] % _GROUP]
+            return [i[column] // lanes, *others, i[-1] // GROUP, i[column] % lanes, i[-1] % GROUP]
 
         schedule.transform_layout(copy, ("write", 0), panels)
         schedule.annotate(copy, PACKS, True)
@@ -130,7 +119,7 @@ class BlockDots:
 
     def _decode(self, schedule: Schedule, numbers: Any, per_byte: int, lanes: int) -> None:
         *_, t, j = schedule.get_loops(numbers)
-        group, place, half = schedule.split(t, [None, _GROUP, per_byte])
+        group, place, half = schedule.split(t, [None, GROUP, per_byte])
         jv, jx = schedule.split(j, [None, lanes])
         schedule.reorder(group, half, jv, jx, place)
         for loop in (group, half, jv):
@@ -138,9 +127,26 @@ class BlockDots:
         schedule.vectorize(schedule.fuse(jx, place))
 
 
-def _at_once(sums: BlockSums) -> int:
-    """Return how many groups of a block are decoded at a time."""
-    return largest_divisor(sums.size // _GROUP, _AT_ONCE)
+def _is_of_bytes(sums: BlockSums, machine: MachineLimits) -> bool:
+    """Return whether the processor multiplies the bytes of such a product."""
+    has_products = machine.lanes in (8, 16) and (machine.has_vnni or machine.has_maddwd)
+    return has_products and sums.products.dtype == "int32" and sums.has_groups(machine.lanes)
+
+
+def _intrinsic(sums: BlockSums, machine: MachineLimits, tile: int) -> tuple[str, int]:
+    """Return the intrinsic for a tile of so many vectors, registered, and the groups that it multiplies."""
+    assert sums.numbers is not None, "the rule has no knobs for this function"
+    groups = sums.groups
+    if sums.zero is None:
+        largest = most(sums.numbers.store.value)
+        name = block_dots.intrinsic(machine.lanes, groups, vnni=machine.has_vnni, most=largest)
+        block_dots.register(name)
+        return name, groups
+    # What is looked up for several rows stays in registers.
+    groups = groups if tile < _SUMS else 2
+    name = nibble_dots.intrinsic(groups, zero=sums.zero, sums=max(1, _SUMS // tile))
+    nibble_dots.register(name)
+    return name, groups
 
 
 def _places(t: Any, per_byte: int) -> list[Any]:
@@ -148,32 +154,5 @@ def _places(t: Any, per_byte: int) -> list[Any]:
 
     Numbers of bytes that are neighbours, and in the same bits of them, are a group.
     """
-    width = per_byte * _GROUP
+    width = per_byte * GROUP
     return [t // width * per_byte + t % per_byte, t % width // per_byte]
-
-
-def _numbers_per_byte(sums: BlockSums) -> int | None:
-    """Return how many neighbours along the depth are in a byte of the weight, whose bytes are in order; or None."""
-    assert sums.numbers is not None
-    _, (t, _), _ = sums.numbers.spatial
-    if sums.column == len(sums.load.indices) - 1 or int(sums.load.source.shape[-1]) % _GROUP:
-        return None
-    analyzer, index = tvm.sym.Analyzer(), sums.load.indices[-1]
-    for per_byte in (1, 2, 4):
-        place = t if per_byte == 1 else tirx.floordiv(t, tirx.IntImm("int64", per_byte))
-        if not any(each.same_as(t) for each in variables(analyzer.simplify(index - place))):
-            return per_byte
-    return None
-
-
-def _most(expr: Any) -> int:
-    """Return a number that an expression of uint8 is at most."""
-    if isinstance(expr, tirx.IntImm):
-        return int(expr)
-    if isinstance(expr, tirx.BitwiseAnd):
-        return min(_most(expr.a), _most(expr.b))
-    if isinstance(expr, tirx.RShift) and isinstance(expr.b, tirx.IntImm):
-        return _most(expr.a) >> int(expr.b)
-    if op_name(expr) == "prim.if_then_else":
-        return max(map(_most, expr.args[1:]))
-    return 255

@@ -34,6 +34,8 @@ class BlockScaled:
         parts = BlockSums.of(program)
         if parts is None or parts.products.dtype != "float32" or parts.columns % machine.lanes:
             return ()
+        if parts.is_looked_up(machine.lanes):  # by `block_dots`: programs that share a weight have the same panels
+            return ()
         vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
         if _is_shared(program, parts, machine.lanes):
             vectors = tuple(each for each in vectors if each % SHARED_VECTORS == 0 or SHARED_VECTORS % each == 0)
@@ -89,7 +91,10 @@ class BlockScaled:
 
     def _pack(self, schedule: Schedule, parts: BlockSums, width: int) -> None:
         """Store the weight once as ``[columns / width, bytes, width]``."""
-        copy = schedule.cache_read(schedule.get_sblock(parts.products.name), parts.weight_index, "global")
+        products = schedule.get_sblock(parts.products.name)
+        # As they are once the numbers are inlined.
+        sources = [str(region.source.name) for region in schedule.get(products).reads]
+        copy = schedule.cache_read(products, sources.index(str(parts.load.source.name)), "global")
         column = parts.column
         schedule.transform_layout(
             copy,
