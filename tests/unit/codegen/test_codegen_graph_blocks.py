@@ -10,7 +10,7 @@ from torch import nn
 from loopwright.codegen.functions import prim_funcs
 from tests.support.models import Calls, called, check, lowered, run
 
-COLUMNS, DEPTH, SIZE = 40, 96, 32
+COLUMNS, DEPTH, SIZE = 48, 96, 32
 DRAWN = torch.Generator().manual_seed(2)
 ROWS = torch.randn(3, DEPTH, generator=DRAWN)
 
@@ -66,12 +66,12 @@ def test_infinities_and_nan_come_out_as_pytorch_has_them(zeros: str) -> None:
     np.testing.assert_allclose(run(lowered(model, rows), rows), expected, rtol=1e-5)
 
 
-def test_scales_of_a_block_are_stored_as_neighbours() -> None:
+def test_scales_of_a_block_and_a_vector_of_columns_are_stored_as_neighbours() -> None:
     mod = lowered(Decoded(4, "each"), ROWS)
     assert called(mod) == ["matmul"]
     [(_, func)] = prim_funcs(mod)
     shapes = {tuple(map(int, param.shape)) for param in func.params if str(param.dtype) == "float32"}
-    assert shapes == {(3, DEPTH), (DEPTH // SIZE, COLUMNS), (3, COLUMNS)}
+    assert shapes == {(3, DEPTH), (COLUMNS // 16, DEPTH // SIZE, 16), (3, COLUMNS)}
 
 
 def test_what_follows_a_product_of_one_row_is_a_part_of_its_function() -> None:

@@ -15,7 +15,7 @@ from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.integers import multiply_integers
 from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.lookups import limit_lookups
-from loopwright.codegen.graph.packed import packed_weights
+from loopwright.codegen.graph.packed import PANEL, packed_weights
 from loopwright.codegen.graph.parallel import combine_projections
 from loopwright.codegen.graph.requantising import divide_scales
 from loopwright.codegen.graph.rewriting import replace_constants
@@ -29,7 +29,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
 
     What follows from constants alone is computed: transposed and concatenated weights, and normalisations of inference,
     which are folded into the convolutions before them. Weights that are decoded where they are read
-    (`loopwright.codegen.graph.packed`) stay as they are, but for their scales: those of a block are neighbours.
+    (`loopwright.codegen.graph.packed`) stay as they are, but for their scales: those of `PANEL` columns are neighbours.
     """
     for apply in (
         transform.DecomposeOpsForInference(),
@@ -75,14 +75,16 @@ def _without_packed(mod: tvm.IRModule) -> tuple[tvm.IRModule, dict[str, dict[str
         params: list[relax.Var] = []
         replacements: list[tuple[relax.Expr, tvm.ir.GenericConst]] = []
         for place, constant in enumerate(constants):
-            name, tensor = f"packed_{place}", constant.value
+            name, array = f"packed_{place}", constant.value.numpy()
             is_scale = any(constant.same_as(each) for each in scales)
-            if is_scale:
-                tensor = tvm.runtime.tensor(np.ascontiguousarray(tensor.numpy().T))
-            param = relax.Var(name, relax.TensorType(tensor.shape, tensor.dtype))
-            arrays[name] = tensor
+            width = PANEL if len(array) % PANEL == 0 else len(array)
+            if is_scale:  # [columns, blocks] becomes [columns / width, blocks, width]
+                array = np.ascontiguousarray(array.reshape(-1, width, array.shape[1]).swapaxes(1, 2))
+            arrays[name] = tvm.runtime.tensor(array) if is_scale else constant.value
+            param = relax.Var(name, relax.TensorType(array.shape, constant.value.dtype))
             params.append(param)
-            replacements.append((relax.op.permute_dims(param, [1, 0]) if is_scale else param, constant))
+            panels = relax.op.permute_dims(param, [0, 2, 1])
+            replacements.append((relax.op.reshape(panels, constant.value.shape) if is_scale else param, constant))
         replaced = replace_constants(mod, func, replacements)
         params = [*func.params, *params]
         hidden.update_func(var, relax.Function(params, replaced.body, replaced.ret_ty, func.is_pure, func.attrs))

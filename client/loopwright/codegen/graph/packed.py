@@ -50,6 +50,10 @@ _DECODING = frozenset(
 )
 _USES = {"matmul": 1, "take": 0}
 """Operators that read weights, and the place of the weight among their operands."""
+PANEL = 16
+"""Columns whose scales of a block are neighbours, followed by those of their next block: as many as the longest vector
+has lanes. So the scales of a vector of columns are one stream of memory, beside that of its numbers. Where those of all
+columns were neighbours, products of one row with 4 and 8 bits took 1.1 and 1.25 times as long (AMD Zen 4)."""
 _SMALLER = 0.9
 """What is stored, as a share of what is decoded, is at most this much. Not tuned."""
 

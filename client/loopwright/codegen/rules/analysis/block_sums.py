@@ -11,6 +11,7 @@ from tvm import tirx
 
 from loopwright.codegen.cpu import nibble_dots
 from loopwright.codegen.graph.blocks import SMALL, most
+from loopwright.codegen.graph.packed import PANEL
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var, variables
 from loopwright.codegen.rules.analysis.steps import largest_divisor
 
@@ -84,6 +85,13 @@ class BlockSums:
         )
         zero = 0.0 if factor is None else float(factor.b.value) if isinstance(factor.b, tirx.FloatImm) else -1.0
         return int(zero) if zero.is_integer() and 0 <= zero <= SMALL else None
+
+    def is_tile(self, width: int) -> bool:
+        """Return whether the columns are a whole number of tiles of a width, each a whole number of panels of scales.
+
+        TVM does not see that a vector is a part of a panel.
+        """
+        return self.columns % width == 0 and (width % PANEL == 0 or self.columns % PANEL > 0)
 
     def has_groups(self, lanes: int) -> bool:
         """Return whether vectors of bytes have groups of neighbours for each of as many columns."""

@@ -37,7 +37,7 @@ class BlockDots:
         sums = BlockSums.of(program)
         if sums is None or not (_is_of_bytes(sums, machine) or sums.is_looked_up(machine.lanes)):
             return ()
-        vectors = tuple(each for each in _VECTORS if sums.columns % (each * machine.lanes) == 0)
+        vectors = tuple(each for each in _VECTORS if sums.is_tile(each * machine.lanes))
         return (Knob("rows", divisors(sums.rows, _MOST_ROWS)), Knob("vectors", vectors))
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:

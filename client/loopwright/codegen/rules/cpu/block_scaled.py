@@ -36,7 +36,7 @@ class BlockScaled:
             return ()
         if parts.is_looked_up(machine.lanes):  # by `block_dots`: programs that share a weight have the same panels
             return ()
-        vectors = tuple(each for each in _VECTORS if parts.columns % (each * machine.lanes) == 0)
+        vectors = tuple(each for each in _VECTORS if parts.is_tile(each * machine.lanes))
         if _is_shared(program, parts, machine.lanes):
             vectors = tuple(each for each in vectors if each % SHARED_VECTORS == 0 or SHARED_VECTORS % each == 0)
         unroll = tuple(each for each in _UNROLL if parts.size % each == 0)
