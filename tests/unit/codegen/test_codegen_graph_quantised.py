@@ -304,7 +304,7 @@ def test_probabilities_that_are_quantised_twice_are_not_attention() -> None:
     assert not any("attention" in name for name in called(mod))
 
 
-@pytest.mark.parametrize("form", ["static", "dynamic"])
+@pytest.mark.parametrize("form", ["static", "bias apart", "dynamic"])
 def test_queries_keys_and_values_with_other_scales_are_one_product(form: str) -> None:
     rows, heads, width = 9, 2, 6
     size = heads * width
@@ -332,7 +332,10 @@ def test_queries_keys_and_values_with_other_scales_are_one_product(form: str) ->
             nodes += [
                 helper.make_node("DequantizeLinear", [f"w{name}", f"t{name}"], [f"{name}_w"], axis=1),
                 helper.make_node("MatMul", ["x_d", f"{name}_w"], [f"{name}_product"]),
-                helper.make_node("Add", [f"{name}_product", f"b{name}"], [name]),
+                *(quantised(f"{name}_product", f"s{name}", f"z{name}") if form == "bias apart" else ()),
+                helper.make_node(
+                    "Add", [f"{name}_product_d" if form == "bias apart" else f"{name}_product", f"b{name}"], [name]
+                ),
                 *quantised(name, f"s{name}", f"z{name}"),
             ]
         nodes.append(helper.make_node("Reshape", [f"{name}_d", "by_heads"], [f"{name}_h"]))

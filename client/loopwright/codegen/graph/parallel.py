@@ -25,8 +25,6 @@ _Users = dict[relax.Var, list[tuple[relax.Var, Any]]]
 _AFTER_NUMBERS = ("add",)
 _AFTER_INTEGERS = ("add", "astype", "multiply", "quantize", "subtract")
 """What follows a product and is computed for all columns at once."""
-_UNTIL_HEADS = ("astype", "multiply", "subtract")
-"""What may follow before the result is split into heads."""
 
 
 def combine_projections(mod: tvm.IRModule) -> tvm.IRModule:
@@ -156,17 +154,15 @@ def _groups(func: relax.Function) -> list[_Group]:
 
 def _last(product: relax.Var, users: _Users) -> relax.Var | None:
     """Return the last of what is computed for all columns at once; None if that is not split into heads."""
-    var, is_quantised = product, False
+    end, quantised = product, None
     names = _AFTER_INTEGERS if dtype_of(product) == "int32" else _AFTER_NUMBERS
-    while (after := _only_user(var, users, names)) is not None:
-        if is_quantised and op_name(after[1]) == "multiply":
-            break  # a scale of each projection, which attention multiplies its scores by
-        is_quantised = is_quantised or op_name(after[1]) == "quantize"
-        var = after[0]
-    end = var
-    while names is _AFTER_INTEGERS and (after := _only_user(end, users, _UNTIL_HEADS)) is not None:
+    while (after := _only_user(end, users, names)) is not None:
         end = after[0]
-    return var if _is_split_into_heads(end, users) else None
+        quantised = end if op_name(after[1]) == "quantize" else quantised
+    if not _is_split_into_heads(end, users):
+        return None
+    # A scale after the last quantisation is one of each projection, which attention multiplies its scores by.
+    return end if quantised is None else quantised
 
 
 def _only_user(var: relax.Var, users: _Users, names: Sequence[str]) -> tuple[relax.Var, Any] | None:
