@@ -44,7 +44,7 @@ class Recurrent:
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         _, panels, rows = (knob.values for knob in self.knobs(program, machine))
         tiles = [(row, panel) for row in rows for panel in panels if _fits(program, machine, row, panel)]
-        tiles.sort(key=lambda tile: -tile[0] * tile[1])
+        tiles.sort(key=lambda tile: (-tile[0] * tile[1], -tile[0]))  # rows share what is read of the matrix
         weight = program.reductions[0].loads[1].source.shape
         is_large = math.prod(map(int, weight)) >= _LARGE
         shared = _PARTS if _parts(program) > 1 else _PANELS if is_large else _SERIAL
