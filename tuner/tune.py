@@ -121,6 +121,8 @@ class _Loop:
         self._search_until = self._until
         self._builds: list[float] = []
         """Seconds of each build of the job, in order of size."""
+        self._race_seconds: float | None = None
+        """Of a closing race of a small task, the mean of the last set of processes; None before there was one."""
         self._next_look = 0.0
         self._in_flight: dict[str, tuple[_TaskRun, Trial]] = {}
         self._config = request.config
@@ -404,18 +406,21 @@ class _Loop:
         """
         shares = self._shares()
         waiting = sorted(filter(self._may_close, self._runs), key=lambda run: shares[run.number], reverse=True)
-        closed = False
+        first = len(waiting)
         while waiting:
             closings = self._closings(waiting)
             count = together(closings, self._config)
             for run in waiting[: count + _BUILT_AHEAD]:
                 self._fleet.prepare(run.spec.workload.module_json)
-            left = self._until - self._clock() - model_seconds(len(self._runs), self._builds)
-            if closed and left + self._overtime < beside(closings[:count], self._builds, self._config):
+            if len(waiting) < first:
+                count = min(count, self._affordable(closings))
+            if count == 0:
+                self._fleet.abandon()  # what was prepared
                 for run in waiting:
                     self._ledger.postpone(run.number)
                 return
-            closed = True
+            began = self._clock()
+            left = self._until - began - model_seconds(len(self._runs), self._builds)
             left -= beside(closings, self._builds, self._config)
             plans = []
             for place in range(count):
@@ -424,11 +429,19 @@ class _Loop:
                 left -= plans[-1].seconds
             self._close(waiting[:count], plans, reason)
             del waiting[:count]
+            if not closings[0].matters(self._config):
+                self._race_seconds = (self._clock() - began) / count
 
-    @property
-    def _overtime(self) -> float:
-        """The seconds that the closing races may take beyond the time of the job."""
-        return self._config.overtime_share * (self._budget.max_seconds or 0.0)
+    def _affordable(self, closings: Sequence[Closing]) -> int:
+        """Return how many of the next races end within the job's time and a little more, as far as can be told."""
+        whole = self._budget.max_seconds
+        if whole is None:
+            return len(closings)
+        left = self._until + self._config.overtime_share * whole - self._clock()
+        seconds = None if closings[0].matters(self._config) else self._race_seconds
+        if seconds is None:
+            seconds = beside(closings[:1], self._builds, self._config)
+        return min(len(closings), max(0, math.floor(left / max(seconds, 1e-9))))
 
     def _has_baseline(self, run: _TaskRun) -> bool:
         """Return whether the baseline, which won, has a trial: it is measured now if the search did not need it."""

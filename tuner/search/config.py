@@ -36,8 +36,9 @@ class SearchConfig:
     """Candidates in the closing race of a task with a smaller share. Not tuned."""
     race_seconds: float = 15.0
     """Of all rounds of a closing race. Slow programs are raced in fewer rounds. Not tuned."""
-    closing_share: float = 0.5
-    """Most of a job's time that is kept for its closing races and the timing of the whole model. Not tuned."""
+    closing_share: float = 0.6
+    """Most of a job's time that is kept for its closing races and the timing of the whole model: a function without a
+    certificate is unscheduled, which costs a model more than a better schedule of another one gains. Not tuned."""
     rounds_share: float = 0.2
     """Most of a job's time that is kept for all rounds of the races of tasks that matter. Not tuned."""
     overtime_share: float = 0.05

@@ -77,7 +77,7 @@ def test_time_is_kept_for_the_rounds_of_tasks_that_matter_but_most_is_for_the_se
     assert _kept(1, share=1.0, whole=20.0) - _kept(1, whole=20.0) == pytest.approx(
         4.0 + _beside(share=1.0) - _beside(share=0.01)
     )
-    assert _kept(70, 3.0, whole=40.0) == pytest.approx(20.0)
+    assert _kept(70, 3.0, whole=40.0) == pytest.approx(40.0 * CONFIG.closing_share)
 
 
 def _beside(share: float) -> float:
