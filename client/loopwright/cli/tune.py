@@ -25,6 +25,8 @@ _TRIALS = 2000
 """More than a search of some minutes makes: its seconds, or a minute that is expected to gain nothing, end it."""
 _SECONDS = 45.0
 """With the start of a service and the comparison, less than two minutes on two idle cores."""
+_PROCESSES = 1
+"""Of each engine: half of the time that `loopwright compare` takes, and an interval that knows less of the machine."""
 _NO_COMPARISON = "none"
 
 
@@ -108,7 +110,7 @@ def _comparison(
     if not engines:
         return None
     try:
-        return client.compare(source, engines, job=job, progress=is_told)
+        return client.compare(source, engines, job=job, processes=_PROCESSES, progress=is_told)
     except (LoopwrightError, ValueError) as error:
         if is_required:
             raise

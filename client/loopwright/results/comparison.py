@@ -8,7 +8,7 @@ from rich.table import Table
 
 from loopwright import schemas
 from loopwright.results.tables import ENGINES, to_pandas
-from loopwright.results.units import latency, plural
+from loopwright.results.units import interval_words, latency, plural, ratio
 
 
 class Comparison(schemas.Comparison):
@@ -33,7 +33,8 @@ class Comparison(schemas.Comparison):
             return "nothing could be compared: see the reasons above"
         best = min(timed, key=lambda engine: engine.us or 0.0)
         assert best.ratio is not None
-        times = f"{best.ratio.value:.2f} ({best.ratio.low:.2f} to {best.ratio.high:.2f}) times as long"
+        interval = schemas.Range(value=best.ratio.value, low=best.ratio.low, high=best.ratio.high)
+        times = f"{ratio(interval.value, interval)} as long ({interval_words(interval)})"
         if best.ratio.low > 1:
             return f"tuned, the model takes {latency(ours.us)}; {best.title} takes {times}"
         if best.ratio.high < 1:

@@ -156,13 +156,16 @@ def engine(name: str, us: float | None, ratio: tuple[float, float, float] | None
     [
         (
             [("a", 30.0, (3.0, 2.5, 3.5)), ("b", 20.0, (2.0, 1.9, 2.1))],
-            "tuned, the model takes 10.0 µs; B takes 2.00",
+            "tuned, the model takes 10.0 µs; B takes 2.0x as long (1.9x to 2.1x)",
         ),
         (
             [("a", 5.0, (0.5, 0.4, 0.6)), ("b", 20.0, (2.0, 1.9, 2.1))],
             "A is faster: the tuned model takes 10.0 µs",
         ),
-        ([("a", 10.1, (1.01, 0.9, 1.1))], "no difference from A can be shown: it takes 1.01 (0.90 to 1.10) times"),
+        (
+            [("a", 10.1, (1.01, 0.9, 1.1))],
+            "no difference from A can be shown: it takes 1.0x as long",
+        ),
         ([("a", None, None)], "nothing could be compared"),
     ],
 )
