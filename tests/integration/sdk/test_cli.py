@@ -31,7 +31,8 @@ from tests.support.programs import MM_RELU, product_relu
 from tests.support.service_client import ServiceClient
 
 LOOPWRIGHT = str(Path(sys.executable).parent / "loopwright")
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\]8;[^\x1b]*\x1b\\")
+"""Moves, colours, and the ends of links."""
 
 
 class Done(NamedTuple):
