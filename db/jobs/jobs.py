@@ -454,8 +454,7 @@ def _next(session: Session, machines: Collection[LabelledMachine] | None) -> str
     running = running_jobs_by_user(session)
     for of_priority in lanes(session, machines):
         for lane in sorted(of_priority, key=lambda lane: (running.get(lane.user_name, 0), lane.since)):
-            job_id = session.scalar(lane.first.with_for_update(skip_locked=True, key_share=True))
-            if job_id is not None:
+            if (job_id := lane.lock_first(session)) is not None:
                 return job_id
     return None
 

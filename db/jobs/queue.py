@@ -8,12 +8,11 @@ first job of each lane of the highest priority.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from db.conditions import ASKS_FOR_LABELS, QUEUED, RUNNING
@@ -33,12 +32,15 @@ class Lane:
     user_name: str
     since: datetime
 
-    @property
-    def first(self) -> Select[str]:
-        """The id of the first job, which may be in another lane since."""
-        lane = _of_place(self.device_class_id, self.labels_json, self.priority)
-        mine = select(Job.id).where(*lane, Job.user_name == self.user_name)
-        return mine.order_by(Job.queued_at, Job.id).limit(1)
+    def lock_first(self, session: Session) -> str | None:
+        """Lock and return the first job that nobody else has locked; None if there is none any more."""
+        lane = {
+            "device_class_id": self.device_class_id,
+            "labels_json": self.labels_json,
+            "priority": self.priority,
+            "user_name": self.user_name,
+        }
+        return session.scalar(_FIRST, lane)
 
 
 def lanes(session: Session, machines: Collection[LabelledMachine] | None) -> Iterator[list[Lane]]:
@@ -58,14 +60,15 @@ def lanes(session: Session, machines: Collection[LabelledMachine] | None) -> Ite
             Lane(device_class_id, labels_json, priority, user_name, since)
             for labels_json, device_class_id, priority in highest
             if priority == below
-            for user_name, since in session.execute(_users(device_class_id, labels_json, priority))
+            for user_name, since in session.execute(
+                _USERS, {"device_class_id": device_class_id, "labels_json": labels_json, "priority": priority}
+            )
         ]
 
 
 def running_jobs_by_user(session: Session) -> dict[str, int]:
     """Return how many jobs of each user are running; users without any are left out."""
-    running = select(Job.user_name, func.count()).where(RUNNING).group_by(Job.user_name)
-    return dict(session.execute(running).all())
+    return dict(session.execute(_RUNNING).all())
 
 
 def _places(
@@ -76,7 +79,7 @@ def _places(
     Without a condition, all device classes have them; labels that no machine has are left out.
     """
     found: list[tuple[str, ColumnElement[bool] | None]] = []
-    for labels_json in (NO_LABELS, *session.scalars(_distinct(Job.labels_json, ASKS_FOR_LABELS))):
+    for labels_json in (NO_LABELS, *session.scalars(_ASKED_LABELS)):
         if machines is None:
             found.append((labels_json, None))
             continue
@@ -87,26 +90,15 @@ def _places(
     return found
 
 
-def _of_place(device_class_id: Any, labels_json: str, priority: int | None = None) -> list[ColumnElement[bool]]:
-    conditions = [QUEUED, Job.device_class_id == device_class_id, Job.labels_json == labels_json]
-    return conditions if priority is None else [*conditions, Job.priority == priority]
-
-
 def _highest(classes: ColumnElement[bool] | None, labels_json: str, below: int | None) -> Select[str, int]:
     """Select the device classes with jobs, and the highest priority of these that is less than ``below``."""
-    lower = [] if below is None else [Job.priority < below]
-    highest = select(func.max(Job.priority)).where(*_of_place(DeviceClassRow.id, labels_json), *lower)
-    priorities = select(DeviceClassRow.id, highest.correlate(DeviceClassRow).scalar_subquery().label("priority"))
+    conditions = [QUEUED, Job.device_class_id == DeviceClassRow.id, Job.labels_json == labels_json]
+    if below is not None:
+        conditions.append(Job.priority < below)
+    highest = select(func.max(Job.priority)).where(*conditions).correlate(DeviceClassRow).scalar_subquery()
+    priorities = select(DeviceClassRow.id, highest.label("priority"))
     found = (priorities if classes is None else priorities.where(classes)).subquery()
     return select(found.c.id, found.c.priority).where(found.c.priority.is_not(None))
-
-
-def _users(device_class_id: str, labels_json: str, priority: int) -> Select[str, datetime]:
-    """Select the users with jobs in a place, each with the time since which the first of them has waited."""
-    place = _of_place(device_class_id, labels_json, priority)
-    users = _distinct(Job.user_name, *place).subquery()
-    oldest = select(func.min(Job.queued_at)).where(*place, Job.user_name == users.c.value).correlate(users)
-    return select(users.c.value, oldest.scalar_subquery())
 
 
 def _distinct(column: InstrumentedAttribute[str], *conditions: ColumnElement[bool]) -> Select[str]:
@@ -118,3 +110,29 @@ def _distinct(column: InstrumentedAttribute[str], *conditions: ColumnElement[boo
     following = select(func.min(column)).where(column > steps.c.value, *conditions).correlate(steps)
     steps = steps.union_all(select(following.scalar_subquery()).where(steps.c.value.is_not(None)))
     return select(steps.c.value).where(steps.c.value.is_not(None))
+
+
+def _users(place: Sequence[ColumnElement[bool]]) -> Select[str, datetime]:
+    """Select the users with jobs in a place, each with the time since which the first of them has waited."""
+    users = _distinct(Job.user_name, *place).subquery()
+    oldest = select(func.min(Job.queued_at)).where(*place, Job.user_name == users.c.value).correlate(users)
+    return select(users.c.value, oldest.scalar_subquery())
+
+
+# Statements that are built once: to build them takes longer than to run them.
+_PLACE = (
+    QUEUED,
+    Job.device_class_id == bindparam("device_class_id"),
+    Job.labels_json == bindparam("labels_json"),
+    Job.priority == bindparam("priority"),
+)
+_ASKED_LABELS = _distinct(Job.labels_json, ASKS_FOR_LABELS)
+_USERS = _users(_PLACE)
+_FIRST = (
+    select(Job.id)
+    .where(*_PLACE, Job.user_name == bindparam("user_name"))
+    .order_by(Job.queued_at, Job.id)
+    .limit(1)
+    .with_for_update(skip_locked=True, key_share=True)
+)
+_RUNNING = select(Job.user_name, func.count()).where(RUNNING).group_by(Job.user_name)
