@@ -232,8 +232,11 @@ class JobRunner:
             space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
             budget=replace(
                 job.budget,
-                # Tasks that other jobs answer leave their share of the trials unused.
-                max_trials=share * len(tasks) if others else job.budget.max_trials,
+                # Tasks that other jobs answer leave their share of the trials unused. What an earlier run of this job
+                # has made in tasks that it could finish is used, be it more than their share.
+                max_trials=min(share * len(tasks), job.budget.max_trials - sum(task.trials for task in others))
+                if others
+                else job.budget.max_trials,
                 max_seconds=time_left,
                 max_device_seconds=self._device_seconds_left(job, others),
             ),
