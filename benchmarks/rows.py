@@ -12,8 +12,9 @@ from sqlalchemy import Connection, Engine, insert
 
 from db import migrate, models
 from db.devices import target_id
-from db.engine.connections import create_engine
+from db.engine.connections import Sessions, create_engine
 from db.inputs import space_hash
+from db.job_counts import JobCounts
 from loopwright.codegen import signatures
 from loopwright.codegen.kinds import Grade
 from tuner.types import DeviceClass, spread
@@ -34,6 +35,7 @@ def filling(database_url: str) -> Iterator[Engine]:
         with engine.begin() as connection:
             connection.execute(insert(models.SigningKey), key)
         yield engine
+        JobCounts(Sessions(engine)).correct()
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             # Both databases plan by statistics, which they gather by themselves only after a while.
             connection.exec_driver_sql("ANALYZE" if engine.dialect.name == "sqlite" else "VACUUM ANALYZE")
