@@ -21,19 +21,24 @@ CEILINGS = {
     # integer products, and weights that are decoded where they are read. Intrinsics for bytes. Decoders, whose
     # programs share weights. A cache. Products of blocks of integers, and attention of ONNX Runtime with a cache. The
     # rules of the built-in space, which the search had before: the client answers with them where nothing is known.
-    # Models that are compiled in a process of their own.
-    "client": 41_645,
-    # Closing races planned within a job's time. Its rules are the client's.
-    "tuner": 7_960,
+    # Models that are compiled in a process of their own. Blocks of keys that are seen, numbers of 4 bits that are
+    # looked up, and memory in huge pages. Convolutions of bytes by VNNI, images of bytes that are turned. Recurrent
+    # layers as functions with all steps in them, also loops over PyTorch's cells. One command, with a service in the
+    # background. Two jobs side by side, tags, phases, figures; what an assembly says of its loops; ablations.
+    "client": 41_700,
+    # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
+    # says. Neighbours of a program, and their races.
+    "tuner": 8_200,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races, and races that share processes.
     # Starts of Ray that a busy machine draws out.
-    "workers": 8_715,
+    "workers": 8_790,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
-    # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found.
-    "db": 9_370,
-    # Functions that are certified after their job.
-    "service": 9_695,
+    # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
+    # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
+    "db": 9_420,
+    # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
+    "service": 9_850,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
@@ -45,9 +50,12 @@ CEILINGS = {
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
-    # Races together. Compiling in a child.
-    "tests": 59_910,
-    DASHBOARD: 14_510,
+    # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels alone,
+    # and a service in the background. Assembly.
+    "tests": 60_200,
+    # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
+    # side, phases, calibration, coverage, figures, and the line that an error names.
+    DASHBOARD: 14_650,
 }
 _SUFFIXES = {DASHBOARD: {".ts", ".tsx", ".css", ".mjs"}}
 
