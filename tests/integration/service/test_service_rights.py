@@ -35,6 +35,7 @@ NEEDS = {
     "POST /jobs/{job_id}/resubmit": SUBMIT,
     "PUT /jobs/{job_id}/comparison": SUBMIT,
     "POST /rechecks": SUBMIT,
+    "POST /records/{record_id}/ablation": SUBMIT,
     "POST /records/import": SUBMIT,
     "POST /users": ADMIN,
     "PATCH /users/{name}": ADMIN,
