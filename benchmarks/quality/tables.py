@@ -100,7 +100,13 @@ def conditions(found: Sequence[Outcome]) -> str:
     noted = [outcome.conditions for outcome in found]
     rows = [
         ("CPU", _distinct(each["cpu"] for each in noted)),
-        ("its features", _distinct(" ".join(each["features"]) for each in noted)),
+        *(
+            (
+                f"its features, cases of the kind {kind}",
+                _distinct(" ".join(outcome.conditions["features"]) for outcome in found if outcome.kind == kind),
+            )
+            for kind in dict.fromkeys(outcome.kind for outcome in found)
+        ),
         ("threads of every engine", _distinct(each["threads"] for each in noted)),
         ("processes of an engine, and rounds in each", _distinct(_rounds(outcome) for outcome in found)),
         *(
