@@ -445,8 +445,10 @@ class _Loop:
 
     def _has_baseline(self, run: _TaskRun) -> bool:
         """Return whether the baseline, which won, has a trial: it is measured now if the search did not need it."""
-        self._measure_baseline(run)
-        self._collect_all()
+        if BASELINE.hash not in run.trials:
+            self._fleet.abandon()  # references that are built ahead have the builders until their race
+            self._measure_baseline(run)
+            self._collect_all()
         return self._may_close(run)
 
     def _may_close(self, run: _TaskRun) -> bool:
