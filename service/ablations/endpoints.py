@@ -11,8 +11,7 @@ from db.views import RecordDetail, RecordView
 from loopwright import schemas
 from loopwright.codegen import labels
 from loopwright.codegen.versions import TVM_VERSION
-from service.ablations import wire
-from service.ablations.race import MOST
+from service.ablations import MOST, wire
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx
 from service.fleet.offers import live_offers

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 from db import Database
 from db.views import ClaimedJob, RecordDetail
 from loopwright import schemas
-from service.ablations import wire
-from service.gates.race import stored_workload
+from service.gates.race import on_wire_range, stored_workload
+from service.units import micros
 from tuner.errors import SearchFailed
 from tuner.inspection.answers import Variants
 from tuner.ports import Fleet, Meanwhile
-from tuner.races.ablation import ablate
-
-MOST = 28
-"""Neighbours of a program: four races. Not tuned."""
+from tuner.races.ablation import Ablated, ablate
 
 
 def run(
@@ -49,5 +47,14 @@ def run(
         meanwhile=meanwhile,
         peak_flops=database.devices.peak_flops(job.device_class_id),
     )
-    result = schemas.AblationResult(neighbours=[wire.neighbour(each) for each in ablated])
+    result = schemas.AblationResult(neighbours=[_on_wire(each) for each in ablated])
     database.ablations.store(job.id, claimed.lease_token, result.model_dump(mode="json"))
+
+
+def _on_wire(ablated: Ablated) -> schemas.Neighbour:
+    return schemas.Neighbour(
+        changes=[schemas.DecisionChange(**asdict(change)) for change in ablated.changes],
+        us=micros(ablated.seconds),
+        slowdown=None if ablated.slowdown is None else on_wire_range(ablated.slowdown),
+        message=ablated.message,
+    )

@@ -18,8 +18,8 @@ from db.leases import RENEW_SECONDS
 from db.views import ClaimedJob, JobView, RecordDetail, TaskView
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from loopwright.codegen.versions import TVM_VERSION
+from service.ablations import MOST
 from service.ablations import race as ablation_race
-from service.ablations.race import MOST
 from service.controller import model_time
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger

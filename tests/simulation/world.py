@@ -45,7 +45,8 @@ from tests.support.idle_loops import NoSearches, OneNode
 from tests.support.played_fleet import MACHINE
 from tuner import tune
 from tuner.budget import Budget
-from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult
+from tuner.errors import RaceFailed
+from tuner.ports import Meanwhile, MeasureRequest, Raced, RaceRequest, RaceResult, one_by_one
 from tuner.search.request import TuneRequest
 from tuner.types import (
     Failure,
@@ -364,6 +365,9 @@ class _Fleet:
         contenders = {key: Raced((_latency(trace),) * 3, 0.0, 0.0) for key, trace in request.contenders.items()}
         baseline = Raced((_latency(None),) * 3, 0.0, 0.0)
         return RaceResult(baseline, dict(contenders), sandbox=SandboxLevel.LANDLOCK, system="simulated")
+
+    def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
+        return one_by_one(self.race, requests, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
         meanwhile()

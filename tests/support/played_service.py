@@ -25,7 +25,7 @@ from loopwright.codegen.functions import write_only
 from loopwright.codegen.kinds import Lane, Origin, Predictor
 from loopwright.codegen.serialization import module_from_json, trace_to_json
 from loopwright.codegen.target import target_from
-from service.ablations.race import MOST
+from service.ablations import MOST
 from service.controller.controller import Controller
 from service.controller.job_runner import JobRunner
 from service.controller.loops import Loops

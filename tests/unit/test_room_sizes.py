@@ -50,8 +50,8 @@ CEILINGS = {
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
-    # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels alone,
-    # and a service in the background. Assembly.
+    # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
+    # alone, and a service in the background. Assembly.
     "tests": 60_205,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, and the line that an error names.
