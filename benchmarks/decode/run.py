@@ -116,7 +116,7 @@ def tuned(service: Service, folder: Path, precision: str, variant: str, options:
                 name=f"decode {precision} {length} {variant}".strip(),
             )
             job.wait(progress=False)
-            if job.state != "succeeded":
+            if job.state not in ("succeeded", "partly"):
                 raise RuntimeError(f"the job of {length} tokens in {precision} {job.state}: {job.error}")
             tasks = [[task.name, task.weight, task.baseline_us, task.best_us] for task in job.tasks]
             jobs.append({"length": length, "trials": job.progress.trials, "tasks": tasks, "notes": job.info.notes})

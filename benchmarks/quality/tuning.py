@@ -29,7 +29,7 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
             progress=False
         )
         seconds = time.monotonic() - started
-        if job.state != "succeeded":
+        if job.state not in ("succeeded", "partly"):
             raise RuntimeError(f"the job of {case.name} {job.state}: {job.error}")
         return {
             "kind": "tuned",
