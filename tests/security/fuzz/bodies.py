@@ -37,6 +37,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/v1/jobs"): _JOB,
     ("POST", "/api/v1/jobs/preview"): _JOB,
     ("POST", "/api/v1/jobs/{job_id}/resubmit"): {"budget": {"max_trials": 4}, "seed": 2, "force": True},
+    ("PATCH", "/api/v1/jobs/{job_id}"): {"tags": ["nightly", "resnet"], "description": "the last layer"},
     ("PUT", "/api/v1/jobs/{job_id}/comparison"): {
         "machine": "a machine",
         "threads": 2,
