@@ -31,6 +31,7 @@ NEEDS = {
     "POST /guest-links": SUBMIT,
     "POST /jobs": SUBMIT,
     "POST /jobs/preview": SUBMIT,
+    "PATCH /jobs/{job_id}": SUBMIT,
     "POST /jobs/{job_id}/cancel": SUBMIT,
     "POST /jobs/{job_id}/resubmit": SUBMIT,
     "PUT /jobs/{job_id}/comparison": SUBMIT,

@@ -148,7 +148,7 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
 
 def test_each_command_that_takes_a_model_takes_its_options() -> None:
     found = dict(commands(get_command(cli.app), "loopwright"))
-    assert len(found) == 7
+    assert len(found) == 8
     assert [name for name, options in found.items() if not {"--shape", "--exact-math", "--math"} <= options] == []
 
 
