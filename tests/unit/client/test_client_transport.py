@@ -69,6 +69,8 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "math": "fp32",
         "gate": None,
         "labels": {"rack": "a"},
+        "tags": [],
+        "description": "",
     }
 
 
