@@ -25,7 +25,8 @@ _QUANTISED_MODELS = ("int8 throughout", "int8 products")
 
 def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
     """Yield every requirement. Ratios are the best rival's latency over Loopwright's."""
-    operators = [outcome for outcome in found if outcome.kind == "operator"]
+    with_their_own = {family for _, family, _, _ in _FEW_BITS}
+    operators = [outcome for outcome in found if outcome.kind == "operator" and outcome.family not in with_their_own]
     yield _mean("single operators, geometric mean", 1.0, 1.4, _ratios(operators))
     yield _worst("worst single operator", 0.75, 1.0, operators)
     fusable = [outcome for outcome in operators if outcome.family in _FUSABLE]
