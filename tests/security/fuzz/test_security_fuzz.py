@@ -45,7 +45,7 @@ def assert_unharmed(api: Watched, found: Found) -> None:
     assert files(api.api.folder) - files(api.api.data_dir) == {str(api.api.folder / "stderr")}
 
 
-@pytest.mark.parametrize("inputs", [150, pytest.param(2_000, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("inputs", [300, pytest.param(2_000, marks=pytest.mark.whole)])
 def test_mutated_inputs_do_no_harm(api: Watched, seeds: Seeds, inputs: int) -> None:
     found = api.send((f"seed {SEED}, number {number}", request(seeds, SEED, number)) for number in range(inputs))
     rendered = api.send(records(api.api.http, RECORDS))
