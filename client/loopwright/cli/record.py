@@ -18,6 +18,7 @@ from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
 app = typer.Typer(help="List, export and import tuning records.", no_args_is_help=True)
 
 Directory = Annotated[Path, typer.Argument(help="Directory of TVM's pair of JSON files.", file_okay=False)]
+RecordId = Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")]
 
 
 @app.command("list")
@@ -40,7 +41,7 @@ def list_(
 @app.command()
 def show(
     context: typer.Context,
-    record_id: Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")],
+    record_id: RecordId,
     as_json: Json = False,
 ) -> None:
     """Show a record with its scheduled program."""
@@ -55,7 +56,7 @@ def show(
 @app.command()
 def ablate(
     context: typer.Context,
-    record_id: Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")],
+    record_id: RecordId,
     as_json: Json = False,
 ) -> None:
     """Race a record's schedule with its neighbours, and show what each of its decisions brings.
@@ -79,7 +80,7 @@ def ablate(
 @app.command()
 def lineage(
     context: typer.Context,
-    record_id: Annotated[str, typer.Argument(metavar="RECORD", help="Id of the record.")],
+    record_id: RecordId,
     as_json: Json = False,
 ) -> None:
     """Show the trials of which a record descends, with what each mutation changed, and how the best differs."""

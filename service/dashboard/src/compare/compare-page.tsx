@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import type { RecordDetail } from "../api/types";
 import { DiffPane } from "../code/diff-pane";
-import { PageHead } from "../components/page-head";
+import { PairHead } from "../components/pair-head";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { useQueryState } from "../components/use-query-state";
@@ -25,17 +25,12 @@ export default function ComparePage() {
   const b = params.get("b") ?? "";
   return (
     <Stack gap="md">
-      <PageHead
+      <PairHead
         title="Compare two schedules"
         up={{ to: "/bests", label: "Best schedules" }}
-        actions={
-          a !== "" &&
-          b !== "" && (
-            <Button variant="default" onClick={() => change({ a: b, b: a })}>
-              Swap sides
-            </Button>
-          )
-        }
+        a={a}
+        b={b}
+        onChange={change}
       />
       {a !== "" && b !== "" ? <Both key={`${a} ${b}`} a={a} b={b} /> : <Choose a={a} b={b} />}
     </Stack>

@@ -1,11 +1,11 @@
-import { Button, Group, NativeSelect, Stack, Text } from "@mantine/core";
+import { Group, NativeSelect, Stack, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import type { Job } from "../api/types";
 import { Breakable } from "../components/breakable";
 import { type Columns, DataTable } from "../components/data-table";
 import { Notice } from "../components/notice";
-import { PageHead } from "../components/page-head";
+import { PairHead } from "../components/pair-head";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { StateTag } from "../components/tags";
@@ -26,18 +26,7 @@ export default function CompareJobsPage() {
   const b = params.get("b") ?? "";
   return (
     <Stack gap="md">
-      <PageHead
-        title="Compare two jobs"
-        up={{ to: "/jobs", label: "Jobs" }}
-        actions={
-          a !== "" &&
-          b !== "" && (
-            <Button variant="default" onClick={() => change({ a: b, b: a })}>
-              Swap sides
-            </Button>
-          )
-        }
-      />
+      <PairHead title="Compare two jobs" up={{ to: "/jobs", label: "Jobs" }} a={a} b={b} onChange={change} />
       <Choose a={a} b={b} />
       {a !== "" && b !== "" && <Both key={`${a} ${b}`} a={a} b={b} />}
     </Stack>
