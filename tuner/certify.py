@@ -20,6 +20,7 @@ TIE = 0.01
 """Of a median: what a tie may cost at most. Not tuned."""
 _BY_CONSENT = "; factors of float32 may be rounded to TF32 (math tf32), the reference rounds none"
 _WITHOUT_NAN = "; no NaN, of which the function's results depend on the order of comparisons"
+_SMALL = "; the matrix of a recurrent layer scaled, so that rounding errors do not grow from step to step"
 
 
 def certify_all(
@@ -191,6 +192,7 @@ def _certificate(
             f"{len(DRAWS)} sets of random inputs ({', '.join(DRAWS)}; indices in range), outputs filled with NaN or an "
             "unlikely number before the call, all arguments compared after it"
             + (_WITHOUT_NAN if any(info.values is Values.NUMBER for info in args) else "")
+            + (_SMALL if any(info.values is Values.SMALL for info in args) else "")
             + (_BY_CONSENT if workload.math == TF32 else "")
         ),
         rtol=rtol,

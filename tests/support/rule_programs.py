@@ -418,9 +418,9 @@ def sketches_of(space: DesignSpace, rule: str) -> list[Any]:
     return [trace for trace in space.traces if any(rule in str(inst.attrs) for inst in trace.insts)]
 
 
-def recurrent(cell: str, batch: int, hidden: int, **options: bool) -> tvm.IRModule:
-    """Five steps of a recurrent layer, "gru" or "lstm"."""
+def recurrent(cell: str, batch: int, hidden: int, *, steps: int = 5, **options: bool) -> tvm.IRModule:
+    """Steps of a recurrent layer, "gru" or "lstm"."""
     activations = ("Sigmoid", "Tanh", "Tanh")
     return normal_form(
-        recurrence.function(Recurrence(Cell(cell), 5, batch, hidden, "float32", "float32", activations, **options))
+        recurrence.function(Recurrence(Cell(cell), steps, batch, hidden, "float32", "float32", activations, **options))
     )

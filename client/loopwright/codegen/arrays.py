@@ -85,8 +85,13 @@ def random_array(info: TensorInfo, draw: str, rng: np.random.Generator, index_bo
     if np.issubdtype(dtype, np.integer):
         return _integers(info, dtype, rng, index_bound)
     if draw == "uniform":
-        return (0.1 + 0.9 * rng.random(info.shape, dtype=np.float32)).astype(dtype)
-    array = rng.standard_normal(info.shape, dtype=np.float32).astype(dtype)
+        array = 0.1 + 0.9 * rng.random(info.shape, dtype=np.float32)
+    else:
+        array = rng.standard_normal(info.shape, dtype=np.float32)
+    if info.values is Values.SMALL:
+        longest = max(info.shape, default=1)
+        array /= longest if draw == "uniform" else 2 * longest**0.5
+    array = array.astype(dtype)
     if draw == "special":
         values = specials(info, rng)[: array.size]
         array.reshape(-1)[rng.permutation(array.size)[: len(values)]] = values

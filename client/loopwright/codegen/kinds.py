@@ -26,6 +26,8 @@ class Values(StrEnum):
     INDEX = "index"
     """Within the axes of the arguments."""
     NONZERO = "nonzero"
+    SMALL = "small"
+    """Any but NaN, with small sums: a state is multiplied by them in each step, and rounding errors must not grow."""
 
 
 class SignedBy(StrEnum):

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import tvm
 from tvm import relax, te, tirx, topi
 
+from loopwright.codegen.arrays import DRAWS, compare, random_array, tolerance
 from loopwright.codegen.kinds import Values
+from loopwright.codegen.machine.this_cpu import this_cpu
 from loopwright.codegen.program.argument_values import argument_values
-from tests.support.rule_programs import lowered
+from tests.support.rule_programs import lowered, recurrent
+from tuner.workload import make_workload
 
-ANY, NUMBER, INDEX, NONZERO = Values
+ANY, NUMBER, INDEX, NONZERO, SMALL = Values
 X, Y = te.placeholder((4, 8), name="X"), te.placeholder((4, 8), name="Y")
 N, M = te.placeholder((4, 8), "int32", name="N"), te.placeholder((4, 8), "int32", name="M")
 WIDE, PLACES = te.placeholder((4,), "int64", name="WIDE"), te.placeholder((4,), "int32", name="PLACES")
@@ -91,3 +95,25 @@ def main(places: T.Buffer((8,), "int32"), x: T.Buffer((8,), "float32"), y: T.Buf
 
 def test_elements_are_followed_through_variables() -> None:
     assert argument_values(tvm.script.from_source(GATHER)) == (INDEX, ANY, ANY)
+
+
+@pytest.mark.parametrize("resets_state", [False, True])
+def test_the_matrix_of_a_recurrent_layer_is_small(resets_state: bool) -> None:
+    assert argument_values(recurrent("gru", 1, 20, resets_state=resets_state)["main"]) == (ANY, SMALL, *[ANY] * 4)
+    assert argument_values(recurrent("lstm", 2, 20)["main"]) == (ANY, SMALL, *[ANY] * 6)
+
+
+@pytest.mark.parametrize(("cell", "hidden"), [("gru", 72), ("lstm", 104)])
+def test_rounding_does_not_decide_what_long_recurrent_layers_return(cell: str, hidden: int) -> None:
+    """A state that differs in its last digits is as one that another program has rounded: the layer forgets it."""
+    module = recurrent(cell, 1, hidden, steps=40)
+    program = tvm.compile(module, this_cpu())
+    infos = make_workload(module["main"], "main").args
+    for draw in DRAWS:
+        inputs = [random_array(info, draw, np.random.default_rng(1), 1) for info in infos]
+        results = []
+        for initial in (inputs[3], np.multiply(inputs[3], np.float32(1 + 1e-6))):
+            arguments = [tvm.runtime.tensor(array) for array in [*inputs[:3], initial, *inputs[4:]]]
+            program(*arguments)
+            results.append([array.numpy() for array in arguments])
+        assert all(compare(one, other, tolerance("float32")).close for one, other in zip(*results, strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad, Var, prim
+from tvm.s_tir import SBlock
 
 from loopwright.codegen.extremes import keeps_nan, keeps_place
 from loopwright.codegen.kinds import Values
@@ -29,7 +30,7 @@ def argument_values(func: tirx.PrimFunc) -> tuple[Values, ...]:
 
     def values(param: Var) -> Values:
         if "float" in str(param.dtype):
-            return numbers
+            return Values.SMALL if param in uses.multiplied_again else numbers
         return Values.INDEX if param in indices else Values.NONZERO if param in divisors else Values.ANY
 
     return tuple(map(values, func.params))
@@ -41,6 +42,9 @@ class _Uses:
 
     ``order_decides``: a reduction compares floating-point numbers, and does not keep NaN. Whether it ends with NaN or
     with a number then depends on the order, which schedules change. The maxima of softmax are no such reductions.
+
+    ``multiplied_again``: parameters with which what is computed in a step is multiplied in the next, as in a recurrent
+    layer.
     """
 
     def __init__(self, func: tirx.PrimFunc) -> None:
@@ -57,6 +61,10 @@ class _Uses:
             if not _is_float(division.b) and not self._chooses(division.b):
                 self.divisors |= self._read(division.b)
         self._params = set(func.params)
+        self.multiplied_again: set[Var] = set()
+        for block in _nodes(func.body, SBlock):
+            if any(axis.iter_type == tirx.IterVar.Ordered for axis in block.iter_vars):
+                self.multiplied_again |= self._multiplied(block)
         self._stores = _nodes(func.body, tirx.BufferStore)
         for store in self._stores:
             read = self._read(store.value)
@@ -65,6 +73,16 @@ class _Uses:
                 self.chosen.add(store.buffer)
             if store.buffer in read and not self._keeps_nan(store.value) and not self._is_of_softmax(store.buffer):
                 self.order_decides |= any(_is_float(found.a) for found in self._all(store.value, *_COMPARISONS))
+
+    def _multiplied(self, step: SBlock) -> set[Var]:
+        """Return the parameters that sums in a step multiply with what was computed in the function."""
+        found: set[Var] = set()
+        for store in _nodes(step.body, tirx.BufferStore):
+            if store.buffer in self._read(store.value):
+                for product in _nodes(store.value, prim.Mul):
+                    one, other = self._read(product.a), self._read(product.b)
+                    found |= (other if one - self._params else one if other - self._params else set()) & self._params
+        return found
 
     def origins(self, buffers: set[Var], *, without: Collection[Var] = ()) -> set[Var]:
         """Return the buffers from which the elements of some are computed, and these themselves.
