@@ -4,7 +4,6 @@ Matched is ``softmax(q k^T …) v`` as importers and people write it, with scale
 ``where``, and with the check for rows that are masked entirely, of which PyTorch's `scaled_dot_product_attention` makes
 zeros. Scores and probabilities may be quantised and dequantised on the way, and so may queries, keys and values: these
 are integers then, whose products and sums are exact in float32 below 2^24, and their scales multiply the sums.
-A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked.
 Queries, keys and values are read where they lie (`loopwright.codegen.graph.views`), so that neither the split
 into heads nor the transposition of the keys is a function of its own. Blocks of keys that a mask hides from all
 queries are no part of it (`loopwright.codegen.graph.seen_keys`), whatever their values are.
@@ -18,9 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
-from tvm import relax, te, tirx
+from tvm import relax
 from tvm.relax.expr_functor import mutator
 
+from loopwright.codegen.graph.attention_program import Rounding, Step, compute_attention
 from loopwright.codegen.graph.rewriting import (
     CallRewriter,
     dtype_of,
@@ -33,12 +33,6 @@ from loopwright.codegen.graph.rewriting import (
 )
 from loopwright.codegen.graph.seen_keys import block_size, seen_blocks
 from loopwright.codegen.graph.views import BufferAccess, View, access, split_axes, view_of
-from loopwright.codegen.rounding import whole
-
-_LANES = 16
-"""Elements of float32 in the longest vector."""
-_LEAST_SUM = 1e-30
-"""A sum of exponentials is at least 1, unless its row is masked entirely: then it is 0, and so is what it divides."""
 
 
 def fuse_attention(mod: tvm.IRModule) -> tvm.IRModule:
@@ -47,56 +41,12 @@ def fuse_attention(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 @dataclass(frozen=True)
-class _Rounding:
-    """Quantisation, by a scale and a zero point of one element."""
-
-    scale: Any
-    zero: Any
-    dtype: str
-
-
-@dataclass(frozen=True)
-class _Step:
-    """One operation on the scores: multiplied by ``value``, a mask added, or replaced where a condition is (not) met.
-
-    Or they are multiplied by a tensor of one element, ``scale``, quantised, or less a zero point, ``zero``.
-
-    With a condition, the scores become ``other`` where it is false (or true, if ``inverted``), or ``value`` is added
-    where it is true and ``other`` where it is false (if ``added``).
-    """
-
-    value: float = 1.0
-    mask: Any = None
-    condition: Any = None
-    other: float = 0.0
-    inverted: bool = False
-    added: bool = False
-    scale: Any = None
-    rounding: _Rounding | None = None
-    zero: Any = None
-
-    @property
-    def is_masking(self) -> bool:
-        return self.mask is not None or self.condition is not None
-
-    @property
-    def hides(self) -> bool | None:
-        """For which value of the condition a score becomes -inf; None if it does for neither."""
-        if self.condition is None:
-            return None
-        met = self.value if self.added else self.other if self.inverted else 0.0
-        otherwise = self.other if self.added or not self.inverted else 0.0
-        hidden = [each == -math.inf for each in (otherwise, met)]
-        return hidden[1] if any(hidden) else None
-
-
-@dataclass(frozen=True)
 class _Scores:
     left: Any
     right: Any
-    steps: tuple[_Step, ...] = field(default=())
+    steps: tuple[Step, ...] = field(default=())
 
-    def then(self, *steps: _Step) -> _Scores:
+    def then(self, *steps: Step) -> _Scores:
         return _Scores(self.left, self.right, (*self.steps, *steps))
 
 
@@ -123,9 +73,9 @@ class _Attention(CallRewriter):
         same = source is not None and (shape_of(source) or ())[-2:] == (shape_of(tensor) or ())[-2:]
         return source if same else tensor
 
-    def _rounded(self, tensor: Any) -> tuple[Any, tuple[_Step, ...]]:
+    def _rounded(self, tensor: Any) -> tuple[Any, tuple[Step, ...]]:
         """Return a tensor before it was quantised and dequantised, and the steps of that; the tensor if it was not."""
-        steps: list[_Step] = []
+        steps: list[Step] = []
         source = tensor
         while (found := self._quantisation(source)) is not None:
             source, step = found
@@ -134,7 +84,7 @@ class _Attention(CallRewriter):
         is_once = [step.rounding is not None for step in steps] == [True] + [False] * (len(steps) - 1)
         return (source, tuple(steps)) if is_once else (tensor, ())
 
-    def _quantisation(self, tensor: Any) -> tuple[Any, _Step] | None:
+    def _quantisation(self, tensor: Any) -> tuple[Any, Step] | None:
         """Return a tensor before one step of quantisation or dequantisation, and the step."""
         call = self.call_of(tensor, "multiply", "subtract", "astype")
         if call is None or dtype_of(call) != "float32":
@@ -145,10 +95,10 @@ class _Attention(CallRewriter):
             if quantised is None or not all(is_single(each) for each in quantised.args[1:]):
                 return None
             source, scale, zero = quantised.args
-            return source, _Step(rounding=_Rounding(scale, zero, dtype_of(quantised)))
+            return source, Step(rounding=Rounding(scale, zero, dtype_of(quantised)))
         if not is_single(call.args[1]) or scalar_of(self.value(call.args[1])) is not None:
             return None
-        return source, _Step(scale=call.args[1]) if op_name(call) == "multiply" else _Step(zero=call.args[1])
+        return source, Step(scale=call.args[1]) if op_name(call) == "multiply" else Step(zero=call.args[1])
 
     def _softmax(self, tensor: Any) -> tuple[tvm.ir.Call | None, bool]:
         """Return the softmax that a tensor is, and whether rows that are masked entirely become 0."""
@@ -207,7 +157,7 @@ class _Attention(CallRewriter):
         for inner, other, inverted in ((*branches, False), (*reversed(branches), True)):
             value, scores = self._fill(other), self._scores(inner, shape)
             if value is not None and scores is not None and shape_of(inner) == shape:
-                return scores.then(_Step(condition=condition, other=value, inverted=inverted != is_negated))
+                return scores.then(Step(condition=condition, other=value, inverted=inverted != is_negated))
         return None
 
     def _without_negation(self, condition: Any) -> tuple[Any, bool]:
@@ -226,9 +176,9 @@ class _Attention(CallRewriter):
         scores = self._scores(operands[place], shape)
         if not factor or scores is None or (name == "divide" and place == 1):
             return None
-        return scores.then(_Step(value=1.0 / factor if name == "divide" else factor))
+        return scores.then(Step(value=1.0 / factor if name == "divide" else factor))
 
-    def _mask(self, mask: Any) -> _Step:
+    def _mask(self, mask: Any) -> Step:
         while (repeated := self.call_of(mask, "broadcast_to")) is not None and shape_of(repeated.args[0]) is not None:
             mask = repeated.args[0]
         selection = self.call_of(mask, "where")
@@ -237,11 +187,11 @@ class _Attention(CallRewriter):
             condition, is_negated = self._without_negation(selection.args[0])
             met, otherwise = reversed(values) if is_negated else values
             if met is not None and otherwise is not None:
-                return _Step(value=met, condition=condition, other=otherwise, added=True)
-        return _Step(mask=mask)
+                return Step(value=met, condition=condition, other=otherwise, added=True)
+        return Step(mask=mask)
 
     def _fused(
-        self, call: tvm.ir.Call, scores: _Scores, rounded: Sequence[_Step], shape: tuple[int, ...], is_safe: bool
+        self, call: tvm.ir.Call, scores: _Scores, rounded: Sequence[Step], shape: tuple[int, ...], is_safe: bool
     ) -> Any:
         parts = self._parts(shape, scores.right, call.args[1])
         shape = tuple(extent for part in parts for extent in part)
@@ -255,19 +205,19 @@ class _Attention(CallRewriter):
         scale = query[0].factor * key[0].factor * value[0].factor
         if value[0].factor != 1.0 or (scale != 1.0 and not math.isfinite(scale)):
             return None
-        first = [_Step(value=scale)] if scale != 1.0 else []
-        first += [_Step(scale=each) for view in (query[0], key[0]) for each in view.scales]
+        first = [Step(value=scale)] if scale != 1.0 else []
+        first += [Step(scale=each) for view in (query[0], key[0]) for each in view.scales]
         # What multiplies all probabilities of a row multiplies the sums instead.
         kept = [step for step in rounded if step.scale is None]
-        last = [_Step(scale=each.scale) for each in rounded if each.scale is not None]
-        last += [_Step(scale=each) for each in value[0].scales]
+        last = [Step(scale=each.scale) for each in rounded if each.scale is not None]
+        last += [Step(scale=each) for each in value[0].scales]
         seen = self._seen_blocks(scores.steps, columns)
         operands = _Operands(self)
         reads = [operands.accessed(found) for _, found in (query, key, value)]
         stages = [[operands.step(step, parts) for step in steps] for steps in ((*first, *scores.steps), kept, last)]
         flags = None if seen is None else operands.place(seen, shape_of(seen) or ())
         order = _output_order(query[0])
-        compute = _compute(shape, depth[0], width[0], dtype_of(call), order)
+        compute = compute_attention(shape, depth[0], width[0], dtype_of(call), order)
         fused = self.builder_.call_te(
             lambda *tensors: compute(
                 *(read(tensors) for read in reads),
@@ -284,7 +234,7 @@ class _Attention(CallRewriter):
             result = self.emit(relax.op.permute_dims(result, inverse))
         return reshaped(result, shape_of(call) or ())
 
-    def _seen_blocks(self, steps: Sequence[_Step], columns: int) -> Any:
+    def _seen_blocks(self, steps: Sequence[Step], columns: int) -> Any:
         """Return flags of the blocks of keys that some query sees; None if there are none, or no arguments decide."""
         size = block_size(columns)
         for place, step in enumerate(steps):
@@ -359,7 +309,7 @@ class _Operands:
         place = self.place(mask, tuple(1 if extent == 1 else width for extent, part in axes for width in part))
         return lambda tensors: tensors[place]
 
-    def step(self, step: _Step, parts: Sequence[Sequence[int]]) -> Callable[[Sequence[Any]], tuple[_Step, list[Any]]]:
+    def step(self, step: Step, parts: Sequence[Sequence[int]]) -> Callable[[Sequence[Any]], tuple[Step, list[Any]]]:
         """Return what finds a step and its tensors: a mask, a zero point or scales; None for a scale 1 or a zero 0."""
         rounding = step.rounding
         if rounding is not None:
@@ -389,142 +339,3 @@ def _output_order(query: View) -> list[int]:
     walked = [axis for axis in range(last) if query.shape[axis] > 1 and query.strides[axis]]
     by_stride = iter(sorted(walked, key=lambda axis: -query.strides[axis]))
     return [next(by_stride) if axis in walked else axis for axis in range(last)] + [last]
-
-
-def _compute(
-    shape: tuple[int, ...], depth: int, width: int, dtype: str, order: Sequence[int]
-) -> Callable[..., te.Tensor]:
-    """Return what computes attention: blocks over (batch …, row, column or element of the values)."""
-    batch, (rows, columns) = shape[:-2], shape[-2:]
-    padded = -(-columns // _LANES) * _LANES
-
-    def constant(value: float) -> Any:
-        return tirx.const(value, dtype)
-
-    def compute(
-        query: Any, key: Any, value: Any, steps: _Found, rounded: _Found, last: _Found, seen: Any, is_safe: bool
-    ) -> te.Tensor:
-        def padded_key(*index: Any) -> Any:
-            return key(*index) if padded == columns else te.if_then_else(index[-1] < columns, key(*index), constant(0))
-
-        def seen_value(*index: Any) -> Any:
-            return tirx.Select(_is_seen(seen, index[-2], columns), value(*index), constant(0))
-
-        # Every fast schedule copies the keys, and queries, keys and values may be parts of one tensor.
-        keys = te.compute((*batch, depth, padded), padded_key, name="attention_keys")
-        k = te.reduce_axis((0, depth), "k")
-        scores = te.compute(
-            (*batch, rows, padded),
-            lambda *i: te.sum(query(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
-            name="attention_scores",
-        )
-        weighted = _stepped(scores, steps, columns, seen, constant)
-        j = te.reduce_axis((0, padded), "j")
-        maximum = te.compute((*batch, rows), lambda *i: te.max(weighted(*i, j), axis=j), name="attention_max")
-        exponentials = te.compute(
-            scores.shape, lambda *i: te.exp(weighted(*i) - maximum(*i[:-1])), name="attention_exp"
-        )
-        j = te.reduce_axis((0, padded), "j")
-        total = te.compute((*batch, rows), lambda *i: te.sum(exponentials(*i, j), axis=j), name="attention_sum")
-
-        def normalised(element: Any, row: Sequence[Any]) -> Any:
-            return element / (tirx.max(total(*row), constant(_LEAST_SUM)) if is_safe else total(*row))
-
-        probabilities = exponentials
-        if rounded:
-
-            def probability(*i: Any) -> Any:
-                return _applied(normalised(exponentials(*i), i[:-1]), rounded, i, constant)
-
-            probabilities = te.compute(scores.shape, probability, name="attention_probabilities")
-        j = te.reduce_axis((0, columns), "j")
-        read = value if seen is None else te.compute((*batch, columns, width), seen_value, name="attention_seen_values")
-        values = te.compute(
-            (*batch, rows, width),
-            lambda *i: te.sum(probabilities(*i[:-1], j) * read(*i[:-2], j, i[-1]), axis=j),
-            name="attention_values",
-        )
-
-        def element(*place: Any) -> Any:
-            i = [place[order.index(axis)] for axis in range(len(order))]
-            return _applied(values(*i) if rounded else normalised(values(*i), i[:-1]), last, i, constant)
-
-        extents = (*batch, rows, width)
-        return te.compute([extents[axis] for axis in order], element, name="attention")
-
-    return compute
-
-
-_Found = Sequence[tuple[_Step, list[Any]]]
-"""Steps with their tensors."""
-
-
-def _stepped(
-    scores: te.Tensor, steps: _Found, columns: int, seen: te.Tensor | None, constant: Callable[[float], Any]
-) -> te.Tensor:
-    """Return the scores after scales and masks, which are one block; those of no column, or one not seen, are -inf."""
-    is_padded = int(scores.shape[-1]) > columns
-    if not steps and not is_padded:
-        return scores
-    if is_padded:
-        steps = [
-            (step, [_padded(mask, scores, columns) for mask in tensors] if step.is_masking else tensors)
-            for step, tensors in steps
-        ]
-
-    def element(*index: Any) -> Any:
-        value = _applied(scores(*index), steps, index, constant)
-        if seen is not None:
-            return tirx.Select(_is_seen(seen, index[-1], columns), value, constant(-math.inf))
-        return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
-
-    return te.compute(scores.shape, element, name="attention_weights")
-
-
-def _is_seen(seen: te.Tensor, column: Any, columns: int) -> Any:
-    """Return whether the block of a column is seen. There is no padding then: blocks are whole vectors."""
-    return seen(column // (columns // int(seen.shape[0])))
-
-
-def _applied(value: Any, steps: _Found, index: Sequence[Any], constant: Callable[[float], Any]) -> Any:
-    """Return an element after steps."""
-    for step, tensors in steps:
-        if step.rounding is not None:
-            scale, zero = (None if each is None else each(0).astype("float32") for each in tensors)
-            value = whole(value if scale is None else value / scale, zero, step.rounding.dtype)
-        elif step.scale is not None:
-            value = value * tensors[0](0)
-        elif step.zero is not None:
-            value = value - tensors[0](0)
-        elif step.mask is not None:
-            value = value + _broadcast(tensors[0], index)
-        elif step.condition is None:
-            value = value * constant(step.value)
-        else:
-            met = _broadcast(tensors[0], index)
-            if step.added:
-                value = value + tirx.Select(met, constant(step.value), constant(step.other))
-            elif step.inverted:
-                value = tirx.Select(met, constant(step.other), value)
-            else:
-                value = tirx.Select(met, value, constant(step.other))
-    return value
-
-
-def _padded(mask: te.Tensor, scores: te.Tensor, columns: int) -> te.Tensor:
-    """Return a copy of a mask in rows as long as those of the scores; what is not a column's is not used.
-
-    A vector of masks would be read beyond the end of the last row otherwise.
-    """
-    if int(mask.shape[-1]) == 1:
-        return mask
-    shape = (*mask.shape[:-1], scores.shape[-1])
-    return te.compute(shape, lambda *i: mask(*i[:-1], te.min(i[-1], columns - 1)), name="attention_mask")
-
-
-def _broadcast(tensor: te.Tensor, index: Sequence[Any]) -> Any:
-    """Return the element of a tensor that is broadcast to a larger shape."""
-    own = index[len(index) - len(tensor.shape) :]
-    places = [0 if int(extent) == 1 else place for extent, place in zip(tensor.shape, own, strict=True)]
-    element = tensor(*places)
-    return element if str(tensor.dtype) != "int8" else element != 0
