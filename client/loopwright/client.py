@@ -340,6 +340,7 @@ class Client:
         params: dict[str, Any] | None = None,
         *,
         tune: Tune | None = None,
+        lock: str | os.PathLike[str] | Lock | None = None,
         **options: Unpack[ModelOptions],
     ) -> LookedUp:
         """Lower a model, and look up its functions in one request. `compile` also applies the bests.
@@ -349,6 +350,7 @@ class Client:
             target: the target to look up bests for.
             params: values of parameters of ``main``, by name (Relax only).
             tune: as for `compile`.
+            lock: as for `compile`.
             options: the options of a plain model, as they were submitted.
 
         Returns:
@@ -356,8 +358,11 @@ class Client:
         """
         source = as_model(model, **options)
         require_tvm()
-        ask = self._ask(target, is_repeated=tune is None)
-        return self._looked_up(_program(source, source.shape), ask, target, params, tune)
+        if lock is None:
+            ask = self._ask(target, is_repeated=tune is None)
+            return self._looked_up(_program(source, source.shape), ask, target, params, tune)
+        [found] = self._look_up_all([_program(source, source.shape)], target, params, _locked(lock, target))
+        return found
 
     def apply(
         self,
@@ -459,7 +464,7 @@ class Client:
                 without TVM's compiler while the service knows the same bests, or does not answer. Modules of PyTorch
                 are exported to tell what they are; paths of files are quicker. Only its owner may write to it.
             lock: a file that ``loopwright lock`` wrote, or a `Lock`: the module is built with exactly its bests, for
-                its target, and no service is asked.
+                its target, and no service is asked. With many values of an extent, of each bucket.
             tune: ``"instant"`` schedules functions that the service does not know, in seconds and without trials. It
                 needs no service: without one, no function is known, and ``auto`` is the CPU of this machine.
             options: the options of a plain model, as they were submitted.
@@ -475,7 +480,7 @@ class Client:
             ValueError: a ``cache`` is given with ``state``, with many values of an extent, or for a module that has no
                 Relax function ``main`` or an input without a fixed shape; or ``tune`` is unknown, or given with a
                 ``lock`` or with many values of an extent.
-                Or a ``lock`` cannot be read, is for another target, or is given with many values of an extent.
+                Or a ``lock`` cannot be read, or is for another target.
             PermissionError: others may write to the ``cache``.
             NotLocked: the ``lock`` has no best of a function.
             WrongCertificate: a best in the ``lock`` is not what its service signed.
@@ -485,11 +490,11 @@ class Client:
         source = as_model(mod, **options)
         if tune is not None and (lock is not None or is_portfolio(source.shapes)):
             raise ValueError("tune is for a model that has one shape, and no lock; leave out lock, shapes or tune")
-        locked = None if lock is None else _locked(lock, target, source)
+        locked = None if lock is None else _locked(lock, target)
         if cache is not None:
             return self._compile_cached(source, target, params, verify, cache, locked, tune)
         if is_portfolio(source.shapes):
-            return self._compile_portfolio(source, target, params, verify)
+            return self._compile_portfolio(source, target, params, verify, locked)
         require_tvm()
         ask = self._ask(target, is_repeated=tune is None) if locked is None else locked.answer
         program, built, looked_up = self._built(source, ask, target, params, verify, locked, tune)
@@ -510,6 +515,7 @@ class Client:
         exact_math: bool = False,
         math: MathMode = FP32,
         int8_activations: bool = False,
+        lock: str | os.PathLike[str] | Lock | None = None,
     ) -> Decoder:
         """Build a causal language model of ``transformers`` for generating tokens, with the best schedules.
 
@@ -526,6 +532,7 @@ class Client:
             exact_math: as it was submitted.
             math: as it was submitted.
             int8_activations: as it was submitted.
+            lock: as for `compile`, of all programs.
 
         Returns:
             The model with its cache, which generates tokens.
@@ -533,7 +540,10 @@ class Client:
         Raises:
             UnsupportedModel: the model is no causal language model, or cannot be turned into a module; the message
                 names the part. Or the target is not this machine's CPU.
-            ValueError: a length is not from 1 to ``max_length``.
+            ValueError: a length is not from 1 to ``max_length``; or the ``lock`` cannot be read, or is for another
+                target.
+            NotLocked: the ``lock`` has no best of a function.
+            WrongCertificate: a best in the ``lock`` is not what its service signed.
             WrongAnswer: a program does not compute what the model computes.
             TvmUnavailable: TVM is not installed.
         """
@@ -541,6 +551,7 @@ class Client:
         from loopwright.decoding.compiling import compiled
         from loopwright.decoding.programs import decoder_programs
 
+        locked = None if lock is None else _locked(lock, target)
         sources = decoder_programs(
             model,
             max_length=max_length,
@@ -550,7 +561,8 @@ class Client:
             int8_activations=int8_activations,
         )
         programs = {length: _program(source, {}) for length, source in sources.items()}
-        decoder, self.last_report = compiled(programs, self._ask(target), _tvm_target(target), verify=verify)
+        models = self._look_up_all(list(programs.values()), target, lock=locked)
+        decoder, self.last_report = compiled(programs, models, verify=verify)
         self.last_report.log()
         return decoder
 
@@ -889,23 +901,23 @@ class Client:
         """Return the present bests of all functions of some models, for a lock file with which `compile` builds them.
 
         Args:
-            models: as for `submit`, or a `Model` with its options each.
+            models: as for `submit`, or a `Model` with its options each. Of one with many values of an extent, all
+                buckets are pinned. Of a decoder, give its `loopwright.decoder_programs`.
             target: the target to look up bests for.
             allow_unscheduled: whether functions without a best are pinned to their unscheduled programs.
 
         Raises:
             NotLocked: a function has no best, and ``allow_unscheduled`` is false.
-            ValueError: no model is given, or one with many values of an extent.
+            ValueError: no model is given.
         """
         sources = [as_model(model) for model in models]
-        if not sources or any(is_portfolio(source.shapes) for source in sources):
-            raise ValueError("give one or more models, each with one value of each extent")
+        if not sources:
+            raise ValueError("give one or more models to lock")
         require_tvm()
-        from loopwright.applying.lookup import look_up_all
         from loopwright.locking.pinning import pin
 
-        programs = [_program(source, source.shape) for source in sources]
-        looked_up = look_up_all(programs, self._ask(target), _tvm_target(target))
+        programs = [program for source in sources for program in self._programs(source)]
+        looked_up = self._look_up_all(programs, target)
         return pin(looked_up, self.signing_keys(), allow_unscheduled=allow_unscheduled)
 
     def workers(self) -> Iterator[schemas.Worker]:
@@ -958,15 +970,31 @@ class Client:
         self.last_report.log()
         return applied, looked_up.target
 
-    def _compile_portfolio(self, source: Model, target: Any, params: dict[str, Any] | None, verify: bool) -> Any:
-        require_tvm()
+    def _programs(self, source: Model) -> list[Program]:
+        """Return the programs of a model: for each of its shapes, or for the buckets that it is compiled with."""
+        if is_portfolio(source.shapes):
+            return self._buckets(source)[1]
+        shapes = source.shapes if isinstance(source.shapes, list) else [source.shape]
+        return [_program(source, shape) for shape in shapes]
+
+    def _buckets(self, source: Model) -> tuple[Program, list[Program]]:
+        """Return the program of a model with many values of an extent, and those of its buckets; keep the plan."""
         from loopwright.applying import dispatch as shape_dispatch
 
         program = _program(source, {})
         self.last_plan = shape_dispatch.plan(program, source.portfolio)
-        built, self.last_report = shape_dispatch.compiled(
-            program, self.last_plan, self._ask(target), _tvm_target(target), params, verify=verify
-        )
+        return program, shape_dispatch.bound(program, self.last_plan)
+
+    def _compile_portfolio(
+        self, source: Model, target: Any, params: dict[str, Any] | None, verify: bool, lock: Lock | None
+    ) -> Any:
+        require_tvm()
+        from loopwright.applying import dispatch as shape_dispatch
+
+        program, buckets = self._buckets(source)
+        assert self.last_plan is not None
+        models = self._look_up_all(buckets, target, params, lock)
+        built, self.last_report = shape_dispatch.compiled(program, self.last_plan, models, params, verify=verify)
         self.last_report.log()
         return built
 
@@ -1024,6 +1052,24 @@ class Client:
         assert self.last_report is not None
         write(entry, Built.of(built, looked_up, self.last_report), ask)
 
+    def _look_up_all(
+        self,
+        programs: Sequence[Program],
+        target: Any,
+        params: dict[str, Any] | None = None,
+        lock: Lock | None = None,
+    ) -> list[LookedUp]:
+        """Lower programs, and look up the bests of all of their functions: the service's, or those of a lock."""
+        from loopwright.applying.lookup import look_up_all
+
+        ask = self._ask(target) if lock is None else lock.answer
+        models = look_up_all(programs, ask, _tvm_target(target), params)
+        if lock is not None:
+            from loopwright.locking import pinning
+
+            pinning.check(lock, models)
+        return models
+
     def _looked_up(
         self, program: Program, ask: Ask, target: Any, params: dict[str, Any] | None, tune: Tune | None
     ) -> LookedUp:
@@ -1058,7 +1104,7 @@ class Client:
         if lock is not None:
             from loopwright.locking import pinning
 
-            pinning.check(lock, looked_up)
+            pinning.check(lock, [looked_up])
         applied, self.last_report = applying.apply(looked_up)
         built = applying.build(applied, looked_up.target)
         if verify and not params:
@@ -1102,13 +1148,11 @@ class Client:
             evidence.check_best(best, self._keys)
 
 
-def _locked(lock: str | os.PathLike[str] | Lock, target: Any, source: Model) -> Lock:
-    """Return the lock, from its file if it is a path. Raise ValueError if it does not serve the target or the model."""
+def _locked(lock: str | os.PathLike[str] | Lock, target: Any) -> Lock:
+    """Return the lock, from its file if it is a path. Raise ValueError if it does not serve the target."""
     from loopwright.locking.lock import Lock
 
-    if is_portfolio(source.shapes):
-        raise ValueError("a lock is for models that have one shape; leave out lock or shapes")
-    found = lock if isinstance(lock, Lock) else Lock.read(Path(lock))
+    found = Lock.of(lock)
     asked = _tvm_target(target)
     if asked is not None:
         from loopwright.codegen.target import canonical_target, target_from

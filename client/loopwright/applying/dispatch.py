@@ -9,12 +9,11 @@ from typing import Any
 
 import tvm
 from tvm import relax
-from tvm.target import Target
 
 from loopwright.applying import apply as applying
 from loopwright.applying import lookup
 from loopwright.applying.agreement import agreement
-from loopwright.applying.lookup import Ask, LookedUp
+from loopwright.applying.lookup import LookedUp
 from loopwright.applying.report import AppliedFunction, ApplyReport, Served
 from loopwright.codegen.arrays import numpy_dtype
 from loopwright.codegen.errors import InvalidModule
@@ -50,11 +49,20 @@ def plan(program: Program, shapes: Portfolio | Extents, **options: Any) -> Portf
     return plan_shapes(shapes, **options, not_padded=_not_padded(lowered, chosen.name))
 
 
+def bound(program: Program, portfolio: Portfolio) -> list[Program]:
+    """Return the program of each bucket, with all extents bound.
+
+    Raises:
+        InvalidModule: the model's Relax functions have no symbolic extent of the portfolio's name.
+    """
+    _bound(program, portfolio)
+    return [program.bind(shape) for shape in portfolio.shapes]
+
+
 def compiled(
     program: Program,
     portfolio: Portfolio,
-    ask: Ask,
-    target: Target | None,
+    models: Sequence[LookedUp],
     params: dict[str, Any] | None,
     *,
     verify: bool = True,
@@ -64,6 +72,13 @@ def compiled(
     A variant is used where the certificates of its functions say that it is faster than the untuned functions. These
     are taken to need, for a smaller extent, proportionally less than the unscheduled program of the bucket.
 
+    Args:
+        program: the model.
+        portfolio: its buckets.
+        models: what is known of the program of each bucket (`bound`).
+        params: values that are bound to ``main`` by name.
+        verify: whether to compare the program with the model.
+
     Returns:
         A ``relax.VMExecutable``, and the report.
 
@@ -71,8 +86,6 @@ def compiled(
         WrongAnswer: with ``verify``, the program does not compute what the model computes on its example inputs.
     """
     whole = _bound(program, portfolio)
-    bound = [program.bind(shape) for shape in portfolio.shapes]
-    models = lookup.look_up_all(bound, ask, target, params)
     target = models[0].target
     lowered = lookup.lower(whole, target, params)
     is_padded = portfolio.not_padded is None and _not_padded(lowered, portfolio.name) is None

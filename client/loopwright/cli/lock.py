@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, Extents, Json, Math, Target, connect, to_model
+from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, Target, connect, to_model
 from loopwright.cli.output import print_json, print_line
 from loopwright.errors import WrongCertificate
 from loopwright.locking.lock import NAME, Lock
@@ -26,7 +26,7 @@ def lock(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The lock file.")] = Path(NAME),
     target: Target = "auto",
-    extents: Extents = None,
+    extents: ManyExtents = None,
     exact_math: ExactMath = False,
     math: Math = "fp32",
     allow_unscheduled: Annotated[

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tvm.target import Target
+from collections.abc import Mapping, Sequence
 
 from loopwright.applying import apply as applying
 from loopwright.applying.agreement import agreement, runs_here
-from loopwright.applying.lookup import Ask, look_up_all
+from loopwright.applying.lookup import LookedUp
 from loopwright.applying.report import AppliedFunction, ApplyReport
 from loopwright.codegen.weights.shared_weights import weights_apart
 from loopwright.decoding import memory
@@ -20,14 +18,13 @@ from loopwright.frontends.program import Program
 
 
 def compiled(
-    programs: Mapping[int, Program], ask: Ask, target: Target | None, *, verify: bool
+    programs: Mapping[int, Program], models: Sequence[LookedUp], *, verify: bool
 ) -> tuple[Decoder, ApplyReport]:
     """Build the programs of a decoder, which write into its cache in place.
 
     Args:
         programs: by the number of tokens in a call.
-        ask: asks the service for the bests.
-        target: what to build for, a CPU; None for the service's own choice.
+        models: what is known of each of them.
         verify: whether to compare each program with the model.
 
     Returns:
@@ -37,7 +34,6 @@ def compiled(
         UnsupportedModel: the target is not this machine's CPU.
         WrongAnswer: with ``verify``, a program does not compute what the model computes.
     """
-    models = look_up_all(list(programs.values()), ask, target)
     if not runs_here(models[0].target):
         raise UnsupportedModel(
             f"a decoder runs on the CPU of this machine, and the target is {models[0].target}; give target='llvm', or "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,6 +60,15 @@ class Lock:
     """Each function of the models, in order of name."""
     keys: tuple[schemas.SigningKey, ...]
     """The public keys that have signed the certificates."""
+
+    @classmethod
+    def of(cls, lock: str | os.PathLike[str] | Lock) -> Lock:
+        """Return a lock as it is, and the one in a file (`read`).
+
+        Args:
+            lock: the lock, or the path of its file.
+        """
+        return lock if isinstance(lock, Lock) else cls.read(Path(lock))
 
     @classmethod
     def read(cls, path: Path) -> Lock:

@@ -42,11 +42,10 @@ def pin(models: Sequence[LookedUp], keys: Iterable[schemas.SigningKey], *, allow
     return Lock(json.loads(canonical_target(models[0].target)), functions, _used(functions, keys))
 
 
-def check(lock: Lock, model: LookedUp) -> None:
-    """Raise NotLocked if a function of a lowered model is not in the lock."""
-    missing = [
-        name for name, hashes in digests(model.module).items() if not any(each in lock.by_hash for each in hashes)
-    ]
+def check(lock: Lock, models: Iterable[LookedUp]) -> None:
+    """Raise NotLocked if a function of lowered models is not in the lock."""
+    functions = [function for model in models for function in digests(model.module).items()]
+    missing = dict.fromkeys(name for name, hashes in functions if not any(each in lock.by_hash for each in hashes))
     if missing:
         raise NotLocked(
             f"the lock has no best of {', '.join(missing)}: the model has changed since, or is another one, or is "

@@ -65,6 +65,11 @@ class Graph:
     def refresh(self) -> int:
         return sum(variant.renew() for _, variant in self._variants.values())
 
+    def programs(self) -> list[Any]:
+        """Return what PyTorch exported of it, for each shape of its inputs that can be compiled."""
+        exported = [variant.exported for _, variant in self._variants.values()]
+        return [each for each in exported if each is not None]
+
     def outcomes(self) -> list[Outcome]:
         return [variant.outcome for _, variant in self._variants.values()]
 

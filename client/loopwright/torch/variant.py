@@ -12,7 +12,8 @@ from typing import Any, Literal
 import torch
 
 from loopwright.client import Client
-from loopwright.errors import LoopwrightError, UnsupportedModel, first_line
+from loopwright.errors import LoopwrightError, NotLocked, UnsupportedModel, first_line
+from loopwright.locking.lock import Lock
 from loopwright.model import Tune as Predicting
 from loopwright.torch.saying import say_once
 
@@ -40,6 +41,8 @@ class Tuning:
     client: Client
     tune: Tune
     budget: dict[str, Any]
+    lock: Lock | None
+    """What programs are built with in place of what the client's service knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class GraphVariant:
         self.changed: tuple[int, ...] = ()
         """Positions of the arguments that the graph changes in place, such as those of a cache."""
         self._bind(args, weights)
-        self._exported: Any = None
+        self.exported: Any = None
+        """The program of the graph as PyTorch exports it; None if it cannot be compiled."""
         self._outputs: tuple[Any, ...] = ()
         """What is no tensor among the outputs; None for tensors."""
         self._sources: dict[int, int] = {}
@@ -96,9 +100,13 @@ class GraphVariant:
                 raise UnsupportedModel("its tensors are not on the CPU")
             if not any(isinstance(each, torch.Tensor) for each in outputs):
                 raise UnsupportedModel("it computes no tensor")
-            self._exported = self._export(args)
+            self.exported = self._export(args)
             self._begin()
+        except NotLocked:
+            raise
         except (LoopwrightError, RuntimeError) as error:
+            if isinstance(error, UnsupportedModel):
+                self.exported = None
             self._give_up(first_line(error))
         return outputs
 
@@ -121,7 +129,7 @@ class GraphVariant:
 
     def renew(self) -> int:
         """Make the program again from the bests that the service knows now, and return the number of programs made."""
-        if self._exported is None:
+        if self.exported is None:
             return 0
         self._compile()
         return 1
@@ -156,9 +164,9 @@ class GraphVariant:
 
     def _begin(self) -> None:
         client, tune, budget = self._tuning.client, self._tuning.tune, self._tuning.budget
-        if self._compile() == 0 or tune in ("instant", "never"):
+        if self._compile() == 0 or tune in ("instant", "never") or self._tuning.lock is not None:
             return
-        job = client.submit(self._exported, name="torch.compile", **budget)
+        job = client.submit(self.exported, name="torch.compile", **budget)
         self.outcome = replace(self.outcome, state="tuning", job_id=job.id)
         if tune == "wait":
             job.wait(progress=False)
@@ -183,7 +191,7 @@ class GraphVariant:
         from loopwright.codegen.program.in_place import write_in_place
 
         predicting: Predicting | None = "instant" if self._tuning.tune == "instant" else None
-        known = self._tuning.client.look_up(self._exported, tune=predicting)
+        known = self._tuning.client.look_up(self.exported, tune=predicting, lock=self._tuning.lock)
         applied, report = applying.apply(known)
         if report.hits or report.predictions:
             applied = write_in_place(applied, known.module, [self._places.index(n) for n in self.changed])

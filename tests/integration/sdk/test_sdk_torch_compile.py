@@ -17,7 +17,7 @@ from tvm.relax.frontend.torch import relax_dynamo
 
 import loopwright.torch
 from benchmarks.models.architectures import ARCHITECTURES, Architecture
-from loopwright import Client
+from loopwright import Client, NotLocked
 from loopwright.frontends.torch.values import tensors
 from loopwright.torch import saying, variant
 from tests.support.service_client import JOB_SECONDS
@@ -133,7 +133,20 @@ def test_a_job_in_the_background_is_used_when_it_has_ended(client: Client) -> No
             assert_equal(callable_(x), expected)
             time.sleep(0.05)
         assert_equal(callable_(x), expected)
-    assert loopwright.torch.outcomes()[0].state == "compiled"
+        assert loopwright.torch.outcomes()[0].state == "compiled"
+
+        lock = loopwright.torch.lock(model, client=client)
+        with pytest.raises(ValueError, match="no graph of the model ran"):
+            loopwright.torch.lock(Layer(width=26), client=client)
+        torch._dynamo.reset()
+        with Client("http://127.0.0.1:9", timeout=1) as nobody:
+            pinned: Any = {"client": nobody, "lock": lock}
+            callable_ = torch.compile(model, backend="loopwright", options=pinned)
+            for _ in range(2):
+                assert_equal(callable_(x), expected)
+            assert [outcome.state for outcome in loopwright.torch.outcomes()][-1] == "compiled"
+            with pytest.raises(NotLocked, match="no best of"):
+                callable_(torch.randn(5, 26))
 
 
 @pytest.mark.whole
@@ -284,10 +297,13 @@ def test_a_service_that_is_away_is_no_error() -> None:
         assert_equal(callable_(x), model(x))
 
 
-@pytest.mark.parametrize("options", [{"tune": "later"}, {"trials": 3}])
+REFUSED = "tune is 'later'; it may be|unknown options: trials|leave out lock, or the rest"
+
+
+@pytest.mark.parametrize("options", [{"tune": "later"}, {"trials": 3}, {"lock": "no.lock", "max_trials": 3}])
 def test_unknown_options_are_named(client: Client, options: dict[str, Any]) -> None:
     callable_ = torch.compile(Layer(), backend="loopwright", options={"client": client, **options})
-    with pytest.raises(Exception, match=r"tune is 'later'; it may be|unknown options: trials"), torch.no_grad():
+    with pytest.raises(Exception, match=REFUSED), torch.no_grad():
         callable_(torch.randn(4, 24))
 
 

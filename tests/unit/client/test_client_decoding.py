@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import transformers
 import tvm
 from torch import nn
 
-from loopwright import Client, Decoder, UnsupportedModel
+from loopwright import Client, Decoder, NotLocked, UnsupportedModel
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.decoding.programs import decoder_programs
 from loopwright.decoding.sampling import next_token
@@ -108,14 +109,19 @@ def mistral() -> Any:
 
 @pytest.fixture(scope="module")
 def decoder(mistral: Any) -> Iterator[Decoder]:
+    """One that is compiled with a lock of its programs, and without a service."""
     service = FakeService()
     serve(service)
+    options: dict[str, Any] = {"max_length": CAPACITY, "prompt_lengths": (4,)}
     with Client(service.url, "token") as client:
-        yield client.compile_decoder(mistral, max_length=CAPACITY, prompt_lengths=(4,), target=LLVM)
+        programs = decoder_programs(mistral, **options).values()
+        lock = client.lock(*programs, target=LLVM, allow_unscheduled=True)
+    service.close()
+    with Client("http://127.0.0.1:1") as client:
+        yield client.compile_decoder(mistral, **options, lock=lock)
         assert client.last_report is not None
         assert client.last_report.agreement is not None
         assert not [each.name for each in client.last_report.functions if "write_rows" in each.name]
-    service.close()
 
 
 def expected(model: Any, prompt: list[int], count: int) -> list[int]:
@@ -289,6 +295,17 @@ def test_a_short_cache_has_a_short_length_of_prompts(mistral: Any) -> None:
 def test_another_machine_is_refused(client: Client, mistral: Any) -> None:
     with pytest.raises(UnsupportedModel, match="CPU of this machine"):
         client.compile_decoder(mistral, max_length=8, prompt_lengths=(), target=OTHER)
+
+
+def test_a_decoder_whose_programs_are_not_in_the_lock_is_refused(client: Client, mistral: Any) -> None:
+    options: dict[str, Any] = {"max_length": 8, "prompt_lengths": ()}
+    lock = client.lock(*decoder_programs(mistral, **options).values(), target=LLVM, allow_unscheduled=True)
+    lacking = lock.functions[len(lock.functions) // 2]
+    without = replace(lock, functions=tuple(each for each in lock.functions if each != lacking))
+    with pytest.raises(NotLocked, match=f"the lock has no best of {lacking.name}:"):
+        client.compile_decoder(mistral, **options, lock=without)
+    with pytest.raises(ValueError, match="the lock is for"):
+        client.compile_decoder(mistral, **options, lock=lock, target=OTHER)
 
 
 def test_what_cannot_be_decoded_is_refused(mistral: Any) -> None:

@@ -25,6 +25,19 @@ from tests.unit.client.test_client_compile import run_mm
 
 TARGET = json.loads(canonical_target(target_from(LLVM)))
 """As a service stores it."""
+ROWS = """
+from tvm.script import ir as I, relax as R
+
+@I.ir_module
+class Rows:
+    @R.function
+    def main(x: R.Tensor(("n", 16), "float32")):
+        with R.dataflow():
+            y = R.nn.relu(x)
+            R.output(y)
+        return y
+"""
+"""A model with a symbolic extent."""
 NOBODY = "http://127.0.0.1:1"
 """Where no service listens."""
 
@@ -115,11 +128,10 @@ def test_a_lock_is_text_with_a_line_for_each_function(
     assert Lock.read(file) == client.lock(MM_RELU)
 
 
-def test_a_lock_is_for_one_target_and_one_shape(file: Path, client: Client) -> None:
-    with pytest.raises(ValueError, match="the lock is for"):
-        client.compile(MM_RELU, {"kind": "llvm", "num-cores": 4}, lock=file)
-    with pytest.raises(ValueError, match="one shape"):
-        client.compile(MM_RELU, lock=file, shapes={"n": range(1, 9)})
+def test_a_lock_is_for_one_target(file: Path, client: Client) -> None:
+    for compile_ in (client.compile, client.look_up):
+        with pytest.raises(ValueError, match="the lock is for"):
+            compile_(MM_RELU, {"kind": "llvm", "num-cores": 4}, lock=file)
     with pytest.raises(ValueError, match="one or more models"):
         client.lock()
 
@@ -205,6 +217,19 @@ def test_the_command_writes_and_checks_the_lock(
     serve(service, best, auto=LLVM)
     assert run(*words).status == 0
     assert path.read_bytes() == written
+
+
+def test_each_shape_of_a_model_is_pinned(service: FakeService, run: Command, tmp_path: Path) -> None:
+    program = tmp_path / "rows.py"
+    program.write_text(ROWS)
+    serve(service, auto=LLVM)
+    path = tmp_path / "project.lock"
+    words = ("lock", str(program), "-o", str(path), "--allow-unscheduled", "--shape")
+    for extents, functions in (("n=3,5", 2), ("n=1..4", 4)):
+        assert run(*words, extents).status == 0
+        assert len(Lock.read(path).functions) == functions
+        assert run(*words, extents, "--check").status == 0
+    assert run(*words, "n=3,5", "--check").status == 1
 
 
 def test_functions_that_came_and_went_are_named(file: Path, client: Client) -> None:

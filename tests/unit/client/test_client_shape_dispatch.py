@@ -84,11 +84,19 @@ def test_a_perceptron_takes_any_batch_and_pads_it_to_the_next_bucket(
     model = Perceptron()
     program = exported(model, 4, 16)
     serve_bests(service, program, [4, 16, 64])
-    built = client.compile(program, LLVM, shapes={"n": {4: 90, 16: 50, 64: 50}})
+    shapes = {"n": {4: 90, 16: 50, 64: 50}}
+    client.compile(program, LLVM, shapes=shapes)
     assert len(service.seen("POST", LOOKUP)) == 1
     assert client.last_plan is not None
     assert client.last_plan.not_padded is None
     assert served(client) == [(4, 1), (16, 5), (64, 17)]
+    lock = client.lock(loopwright.Model(program, shapes=shapes), target=LLVM)
+    assert len(lock.functions) == 9
+    with loopwright.Client("http://127.0.0.1:1") as alone:
+        built = alone.compile(program, lock=lock, shapes=shapes)
+        assert served(alone) == served(client)
+        with pytest.raises(loopwright.NotLocked, match="no best of"):
+            alone.compile(program, lock=lock, shapes={"n": {4: 90, 16: 50, 65: 50}})
     for extent in (1, 2, 4, 5, 15, 16, 17, 63, 64, 65, 200):
         x = torch.rand(extent, 16)
         for found, expected in zip(called(built, x), model(x), strict=True):
