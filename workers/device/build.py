@@ -63,9 +63,13 @@ def artifact(mod: tvm.IRModule, target: Target) -> Artifact:
         raise RuntimeError(f"no linker for {linking.machine(target)}: {linking.linker_packages(target)}")
     if linker is None:
         return Artifact(ArtifactFormat.LLVM_IR, module.inspect_source("ll"), packed)
-    module.write_to_file("code.o", "obj")
-    linking.link(linker, ["code.o"], "code.so")
-    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(Path("code.so").read_bytes()).decode(), packed)
+    # In the working directory, which is all that a builder may write to.
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        compiled, linked = (str(Path(folder, name)) for name in ("code.o", "code.so"))
+        module.write_to_file(compiled, "obj")
+        linking.link(linker, [compiled], linked)
+        code = Path(linked).read_bytes()
+    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(code).decode(), packed)
 
 
 def load(artifact: Artifact) -> tvm.runtime.Module:

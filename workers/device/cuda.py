@@ -6,6 +6,7 @@ import base64
 import importlib.util
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import tvm
@@ -33,9 +34,12 @@ def build(mod: tvm.IRModule, target: Target) -> Artifact:
     module = compile_module(mod, target, argument_checks=False)
     if not on_gpu_host:
         return Artifact(ArtifactFormat.CUDA_SOURCE, _source(module))
-    path = Path("code.so").resolve()
-    module.export_library(str(path))
-    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(path.read_bytes()).decode())
+    # In the working directory, which is all that a builder may write to.
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder, "code.so").resolve()
+        module.export_library(str(path))
+        code = path.read_bytes()
+    return Artifact(ArtifactFormat.SHARED_LIBRARY, base64.b64encode(code).decode())
 
 
 def source(mod: tvm.IRModule, target: Target) -> str:

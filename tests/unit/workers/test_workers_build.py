@@ -80,6 +80,7 @@ def test_llvm_baseline_and_candidates_compute_right() -> None:
         assert artifact.format is ArtifactFormat.SHARED_LIBRARY
         got, wanted = run(artifact, workload)
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+    assert not list(Path.cwd().glob("**/code.*")), "a build leaves no file behind"
 
 
 def test_llvm_needs_neither_compiler_nor_linker() -> None:
