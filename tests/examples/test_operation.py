@@ -23,9 +23,9 @@ PROGRAMS = utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION]
 """Those of the version that the tests run."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def database_url() -> Iterator[str]:
-    """The address of a PostgreSQL database as its administrator."""
+    """The address of a PostgreSQL database as its administrator, on a server of its own: pages create roles there."""
     with postgres_server() as server:
         yield server.get_uri()
 
