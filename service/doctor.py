@@ -51,7 +51,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _walls(settings: Settings) -> Finding:
-    subject = "walls around users' programs"
+    subject = "sandbox of users' programs"
     try:
         level = choose(settings.walls)
     except NoWalls as error:
@@ -61,7 +61,7 @@ def _walls(settings: Settings) -> Finding:
     reasons = "; ".join(f"{name}: {reason}" for name, reason in obstacles().items() if reason is not None)
     return Finding.warning(
         subject,
-        f"{level}, by LOOPWRIGHT_SANDBOX={settings.walls} ({reasons or 'no stronger ones are wanted'})",
+        f"{level}, by LOOPWRIGHT_SANDBOX={settings.walls} ({reasons or 'no stronger one is wanted'})",
         "docs/security.md says what each level keeps out, and what it needs",
     )
 

@@ -24,7 +24,7 @@ async def health() -> dict[str, str]:
 
 @router.get("/readyz", responses=responses(503))
 def ready(ctx: Ctx) -> dict[str, str]:
-    """Report whether the database answers and a worker can measure. ``sandbox`` is the level of the walls."""
+    """Report whether the database answers and a worker can measure. ``sandbox`` is the level of the sandbox."""
     ctx.database.ping()
     if not live_offers(ctx):
         ctx.database.require_room()

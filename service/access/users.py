@@ -42,7 +42,7 @@ def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
         raise ProblemError(
             409,
             "walls-required",
-            "Submitted code runs without walls on this machine, so each user could act as any other user. Make walls "
+            "Submitted code runs without a sandbox on this machine, so each user could act as any other user. Make one "
             "possible (see docs/security.md), or start the service with LOOPWRIGHT_SANDBOX=off to accept this.",
         )
     quota = NEW_USER if body.quota is None else Quota(**body.quota.model_dump())

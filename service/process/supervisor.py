@@ -311,9 +311,9 @@ def _require_free_port(settings: Settings) -> None:
 
 
 def with_walls(settings: Settings) -> Settings:
-    """Return the settings with the required walls: several users require walls.
+    """Return the settings with the required sandbox: several users require one.
 
-    Raise ServeError if the required walls are not available, and log a warning if there are none.
+    Raise ServeError if it is required and not available, and log a warning if there is none.
     """
     if settings.sandbox is None and _several_users(settings):
         settings = settings.model_copy(update={"sandbox": Policy.REQUIRE})
@@ -324,7 +324,7 @@ def with_walls(settings: Settings) -> Settings:
         raise ServeError(str(error)) from error
     if level is Level.NONE:
         reason = "as LOOPWRIGHT_SANDBOX=off asks" if policy is Policy.OFF else "because this machine can put up none"
-        log.warning("submitted code runs without walls, %s: admit only users to whom you would give a shell", reason)
+        log.warning("submitted code runs without a sandbox, %s: admit only whom you would give a shell", reason)
     return settings
 
 

@@ -21,7 +21,7 @@ class Policy(enum.StrEnum):
 
 
 class NoWalls(Exception):
-    """Walls are required, and this machine supports none; the message says why and what to do."""
+    """A sandbox is required, and this machine supports none; the message says why and what to do."""
 
 
 def choose(policy: Policy) -> Level:
@@ -34,7 +34,7 @@ def choose(policy: Policy) -> Level:
             return level
     if policy is Policy.REQUIRE:
         raise NoWalls(
-            "submitted code must not run on this machine without walls:  "
+            "submitted code must not run on this machine without a sandbox:  "
             + "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
             + ". Allow user namespaces, or a kernel with Landlock (Linux 5.13) and libseccomp; or trust all users and "
             "set LOOPWRIGHT_SANDBOX=prefer"

@@ -137,7 +137,7 @@ class Grade(StrEnum):
 
 
 class SandboxLevel(StrEnum):
-    """The walls around a process that runs submitted code, from strong to weak.
+    """The sandbox of a process that runs submitted code, from strong to weak.
 
     Every level but ``none`` refuses dangerous system calls.
     """

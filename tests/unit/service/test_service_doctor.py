@@ -42,7 +42,7 @@ def test_of_a_machine_that_can_serve_nothing_is_a_problem(tmp_path: Path) -> Non
     findings = [Finding.model_validate(fields) for fields in json.loads(ended.stdout)]
     assert not [finding for finding in findings if finding.health is Health.PROBLEM]
     subjects = {finding.subject.partition(" 2")[0] for finding in findings}
-    assert {"walls around users' programs", "device cpu", "memory", "data directory", "database", "Ray"} <= subjects
+    assert {"sandbox of users' programs", "device cpu", "memory", "data directory", "database", "Ray"} <= subjects
     assert not (tmp_path / "loopwright.db").exists()  # it only looks
 
 
@@ -54,7 +54,7 @@ def test_missing_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(doctor, "choose", refuse)
     monkeypatch.setattr(doctor, "obstacles", lambda: {Level.NAMESPACES: "no bwrap", Level.LANDLOCK: None})
-    subject = "walls around users' programs"
+    subject = "sandbox of users' programs"
     required = found(tmp_path, sandbox=Policy.REQUIRE)[subject]
     assert (required.health, required.advice) == (Health.PROBLEM, "allow user namespaces")
     preferred = found(tmp_path, sandbox=Policy.PREFER)[subject]
