@@ -34,6 +34,8 @@ class View:
     path: str
     complete: str
     """A text that is there once the view is."""
+    first: str | None = None
+    """The panel at which the picture begins; None: at the top of the page."""
 
 
 def views(service: Service, job: dict[str, Any]) -> list[View]:
@@ -49,7 +51,7 @@ def views(service: Service, job: dict[str, Any]) -> list[View]:
         View("bests", "/bests", "certified"),
         View("workload", f"/workloads/{workload}", "Rank correlation, by round"),
         View("schedule", f"/records/{record}", "After: scheduled"),
-        View("assembly", f"/records/{record}?program=trace&assembly=1", "Assembly"),
+        View("assembly", f"/records/{record}?program=trace&assembly=1", "Assembly", "Machine code"),
         View("compare", f"/compare?a={record}&b={other}", "Left:"),
         View("fleet", "/fleet", "GFLOP/s"),
         View("submit", "/submit", "Preview"),
@@ -58,7 +60,7 @@ def views(service: Service, job: dict[str, Any]) -> list[View]:
 
 
 def take(page: Page, service: Service, view: View, file: Path) -> None:
-    """The view from its top, as far down as it goes or as a picture should."""
+    """The view from its top or from its first panel, as far down as it goes or as a picture should."""
     page.goto(f"{service.url}{view.path}")
     expect(page.get_by_text(view.complete).first).to_be_visible()
     if view.name == "submit":
@@ -69,8 +71,12 @@ def take(page: Page, service: Service, view: View, file: Path) -> None:
     page.wait_for_load_state("networkidle")
     size = page.viewport_size
     assert size is not None
-    height = min(int(page.evaluate("document.documentElement.scrollHeight")), MOST_HEIGHT)
-    shot = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": size["width"], "height": height})
+    top = 0
+    if view.first is not None:
+        panel = page.get_by_role("region", name=view.first)
+        top = int(panel.evaluate("(panel) => panel.getBoundingClientRect().top + window.scrollY"))
+    height = min(int(page.evaluate("document.documentElement.scrollHeight")) - top, MOST_HEIGHT)
+    shot = page.screenshot(full_page=True, clip={"x": 0, "y": top, "width": size["width"], "height": height})
     with Image.open(io.BytesIO(shot)) as picture:
         save(picture, file)
     print(f"{file}: {file.stat().st_size / 1000:.0f} kB")
