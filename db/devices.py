@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from db.models import Best, Target, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.upsert import insert_new
 from db.views import DeviceClassView, Peaks
-from tuner.types import DeviceClass
+from tuner.types import CacheRate, DeviceClass
 
 _BETTER = 1.01
 """Peaks that are better by less are the same: all shares would have to be written anew."""
@@ -144,8 +145,10 @@ def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None)
     )
     for row in rows.all():
         flops, moved = row.peak_flops or 0.0, row.peak_bytes or 0.0
-        if peaks.flops > flops * _BETTER or peaks.bytes_per_s > moved * _BETTER:
+        caches = _faster(_caches(row), peaks.caches)
+        if peaks.flops > flops * _BETTER or peaks.bytes_per_s > moved * _BETTER or caches != _caches(row):
             row.peak_dtype, row.peaks_measured_at = peaks.dtype, peaks.measured_at
+            row.caches = [asdict(cache) for cache in caches]
             row.peak_flops, row.peak_bytes = max(peaks.flops, flops), max(peaks.bytes_per_s, moved)
             session.flush()
             renew_peaks(session, row.id)
@@ -154,7 +157,26 @@ def _set_peaks(session: Session, device_class: DeviceClass, peaks: Peaks | None)
 def _peaks(row: DeviceClassRow) -> Peaks | None:
     if row.peak_dtype is None or row.peak_flops is None or row.peak_bytes is None or row.peaks_measured_at is None:
         return None
-    return Peaks(row.peak_dtype, row.peak_flops, row.peak_bytes, row.peaks_measured_at)
+    return Peaks(row.peak_dtype, row.peak_flops, row.peak_bytes, row.peaks_measured_at, _caches(row))
+
+
+def _caches(row: DeviceClassRow) -> tuple[CacheRate, ...]:
+    return tuple(CacheRate(**cache) for cache in row.caches)
+
+
+def _faster(known: tuple[CacheRate, ...], measured: tuple[CacheRate, ...]) -> tuple[CacheRate, ...]:
+    """Return the caches that were measured, each with the known rate unless it is now faster; the known ones if none.
+
+    Machines of a class may differ in their caches: those of a virtual one are what its host says.
+    """
+    rates = {cache.name: cache.bytes_per_s for cache in known}
+    best = [
+        cache
+        if cache.bytes_per_s > rates.get(cache.name, 0.0) * _BETTER
+        else replace(cache, bytes_per_s=rates[cache.name])
+        for cache in measured
+    ]
+    return tuple(best) or known
 
 
 def get_device_class(session: Session, device_class_id: str) -> DeviceClass:

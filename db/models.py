@@ -276,6 +276,8 @@ class DeviceClass(Base):
     """Floating point operations a second in `peak_dtype`, measured; with the two that follow, or none of them."""
     peak_bytes: Mapped[float | None]
     peaks_measured_at: Mapped[datetime | None]
+    caches: Mapped[list[Any]] = mapped_column(server_default="[]")
+    """Of each, its name, bytes and measured rate, the smallest first; see `tuner.types.CacheRate`."""
 
 
 class Worker(Base):

@@ -23,6 +23,7 @@ from loopwright.codegen.kinds import (
 from tuner.budget import Budget
 from tuner.types import (
     Activity,
+    CacheRate,
     Certificate,
     DeviceClass,
     DeviceState,
@@ -506,12 +507,16 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """The measured peaks of a device class: operations per second in ``dtype``, and bytes per second."""
+    """The measured peaks of a device class: operations per second in ``dtype``, and bytes per second.
+
+    ``caches`` are the rates within its caches, those of the smallest first; empty if they were not measured.
+    """
 
     dtype: str
     flops: float
     bytes_per_s: float
     measured_at: datetime
+    caches: tuple[CacheRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,12 @@ class Workloads:
         with self._sessions.read() as session:
             return get_workload(session, workload_hash)
 
+    def summaries(self, hashes: Collection[str]) -> dict[str, WorkloadView]:
+        """Return workloads by hash, without those that there are not."""
+        wanted = select(WorkloadRow, _RECORDS).where(WorkloadRow.hash.in_(hashes))
+        with self._sessions.read() as session:
+            return {row.hash: _view(row, records) for row, records in session.execute(wanted)}
+
     def is_shared(self, workload_hash: str) -> bool:
         """Return whether everybody sees the workload."""
         with self._sessions.read() as session:

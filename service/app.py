@@ -28,8 +28,8 @@ from service.context import Context
 from service.fleet import endpoints as fleet
 from service.identity.rights import declare
 from service.identity.visitor import Identities, authorised
+from service.jobs import bottlenecks, rechecks
 from service.jobs import endpoints as jobs
-from service.jobs import rechecks
 from service.jobs.wire import event
 from service.ongoing import Watched
 from service.overview import endpoints as overview
@@ -97,6 +97,7 @@ def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastA
     for router in (
         overview.router,
         jobs.router,
+        bottlenecks.router,
         workloads.router,
         insight.router,
         lookup.router,

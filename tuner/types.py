@@ -199,6 +199,15 @@ BASELINE = MeasureCandidate(trace_json=None, origin=Origin.BASELINE)
 
 
 @dataclass(frozen=True, slots=True)
+class CacheRate:
+    """A cache of a device: bytes of all of its instances, and bytes per second that all threads copy within it."""
+
+    name: str
+    bytes: int
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """Who worked on a candidate, and when: seconds since 1970, by that process's clock."""
 

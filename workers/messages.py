@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from annotated_types import Ge
@@ -17,7 +17,18 @@ from loopwright.codegen.kinds import SandboxLevel
 from loopwright.codegen.math_mode import FP32, MathMode
 from loopwright.codegen.weights.packed_weight import PackedWeight
 from tuner.ports import Raced
-from tuner.types import DeviceClass, DeviceState, Failure, LibraryTime, RunSecs, Seconds, Span, TensorInfo, Waited
+from tuner.types import (
+    CacheRate,
+    DeviceClass,
+    DeviceState,
+    Failure,
+    LibraryTime,
+    RunSecs,
+    Seconds,
+    Span,
+    TensorInfo,
+    Waited,
+)
 
 
 class ArtifactFormat(enum.StrEnum):
@@ -225,20 +236,42 @@ class ModelTimes:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRequest:
-    """Reference kernels to build for a target; ``threads`` is the number of threads of TVM's runtime."""
+    """Reference kernels to build for a target.
+
+    ``threads`` is the number of threads of TVM's runtime, ``caches`` the bytes of the caches that they use together, by
+    name; empty if nobody knows them.
+    """
 
     target_json: str
     threads: int
+    caches: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """A kernel that copies within caches: ``threads`` rows of any length that ``step`` elements divide, repeatedly.
+
+    ``caches`` are the bytes of each cache by name, the smallest first.
+    """
+
+    kernel: Artifact
+    threads: int
+    step: int
+    caches: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceKernels:
-    """Kernels of known work: ``chains`` computes ``flop`` operations on arrays of ``shape``; ``copy`` copies."""
+    """Kernels of known work: ``chains`` computes ``flop`` operations on arrays of ``shape``; ``copy`` copies.
+
+    ``sweeps`` is None if the caches are not known.
+    """
 
     chains: Artifact
     copy: Artifact
     shape: tuple[int, ...]
     flop: float
+    sweeps: Sweeps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +279,14 @@ class DeviceSpeed:
     """Speed of a device with the reference kernels.
 
     ``secs`` is the time of the multiply-adds, ``flops`` operations per second in ``dtype``, ``bytes_per_s`` the copy's
-    rate (None: not timed).
+    rate (None: not timed), ``caches`` the rates within caches, as far as they were timed.
     """
 
     secs: float
     dtype: str
     flops: float
     bytes_per_s: float | None
+    caches: tuple[CacheRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``/records/{id}/ablation`` and ``/records/{id}/lineage``: which decisions matter, and where a schedule comes from."""
+"""``/records/{id}/ablation`` and ``…/lineage``: which decisions matter, and where a schedule comes from."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ from service.identity.visitor import Asking
 from service.jobs.finished import on_wire
 from service.problems import ProblemError
 from service.units import micros
+from service.workloads.decisions import SAMPLED, in_words
 from tuner.budget import Budget
 from tuner.inspection.answers import DecisionTable
 from tuner.types import DeviceClass
 
-router = APIRouter(prefix="/records/{record_id}", tags=["records"], route_class=ParsedRoute)
-
-_SAMPLED = ("tile", "categorical", "location")
-"""Kinds of columns that are decisions; others follow from these."""
+router = APIRouter(tags=["records"], route_class=ParsedRoute)
 
 
-@router.post("/ablation", status_code=202)
+@router.post("/records/{record_id}/ablation", status_code=202)
 @needs("submit")
 def start_ablation(ctx: Ctx, visitor: Asking, record_id: str, request: Request, response: Response) -> schemas.Job:
     """Store a job that races a record's schedule with up to 28 neighbours, each of which differs in one decision."""
@@ -68,7 +66,7 @@ def _machine(ctx: Context, found: RecordDetail) -> DeviceClass:
     )
 
 
-@router.get("/ablation")
+@router.get("/records/{record_id}/ablation")
 def get_ablation(ctx: Ctx, record_id: str) -> schemas.Ablation | None:
     """Return the newest ablation of a record; null if there was none."""
     ctx.database.records.get(record_id)
@@ -76,7 +74,15 @@ def get_ablation(ctx: Ctx, record_id: str) -> schemas.Ablation | None:
     return None if found is None else wire.ablation(found)
 
 
-@router.get("/lineage")
+@router.get("/jobs/{job_id}/ablation")
+def get_ablation_of_job(ctx: Ctx, job_id: str) -> schemas.Ablation | None:
+    """Return the ablation that a job measures; null for other jobs."""
+    ctx.database.jobs.get(job_id)
+    found = ctx.database.ablations.of_job(job_id)
+    return None if found is None else wire.ablation(found)
+
+
+@router.get("/records/{record_id}/lineage")
 def get_lineage(ctx: Ctx, record_id: str) -> schemas.Lineage:
     """Return the measured ancestors of a record, and how it differs from each and from the best of its workload."""
     found = ctx.database.records.get(record_id)
@@ -115,13 +121,7 @@ def _changes(table: DecisionTable, before: int | None, after: int | None) -> lis
         return []
     found = []
     for position, column in enumerate(table.columns):
-        values = [_text(column.categories, table.rows[row][position]) for row in (before, after)]
-        if column.kind in _SAMPLED and values[0] != values[1]:
+        values = [in_words(column.categories, table.rows[row][position]) for row in (before, after)]
+        if column.kind in SAMPLED and values[0] != values[1]:
             found.append(schemas.DecisionChange(name=column.name, before=values[0], after=values[1]))
     return found
-
-
-def _text(categories: list[str] | None, value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:g}" if categories is None else categories[int(value)]

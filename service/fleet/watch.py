@@ -129,7 +129,7 @@ class Watch:
             log.warning("the reference kernel of %s failed: %s", offer.id, speed.message, extra={"worker": offer.id})
             return
         self._db.workers.add_check(offer.id, speed.secs)
-        peaks = Peaks(speed.dtype, speed.flops, speed.bytes_per_s or 0.0, datetime.now(UTC))
+        peaks = Peaks(speed.dtype, speed.flops, speed.bytes_per_s or 0.0, datetime.now(UTC), speed.caches)
         self._db.devices.put_peaks(offer.device_class, peaks)
 
     def _judge(self, worker_id: str, standing: WorkerStanding, lost: int) -> bool:

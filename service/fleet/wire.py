@@ -12,7 +12,14 @@ from service.units import micros
 
 def peaks(value: Peaks) -> schemas.Peaks:
     return schemas.Peaks(
-        dtype=value.dtype, flops=value.flops, bytes_per_s=value.bytes_per_s, measured_at=value.measured_at
+        dtype=value.dtype,
+        flops=value.flops,
+        bytes_per_s=value.bytes_per_s,
+        measured_at=value.measured_at,
+        caches=[
+            schemas.CachePeak(name=cache.name, bytes=cache.bytes, bytes_per_s=cache.bytes_per_s)
+            for cache in value.caches
+        ],
     )
 
 

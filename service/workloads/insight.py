@@ -16,7 +16,9 @@ from service.context import Context, Ctx, Paging
 from service.fleet.wire import peaks
 from service.records.wire import interval
 from service.units import micros
+from service.workloads import decisions
 from service.workloads.ranks import spearman
+from service.workloads.roof import moved_bytes, roof
 
 router = APIRouter(prefix="/workloads/{workload_hash}", tags=["workloads"], route_class=ParsedRoute)
 
@@ -72,21 +74,13 @@ def get_decisions(
     ctx: Ctx,
     workload_hash: str,
     device_class: ClassQuery = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="The fastest so many trials")] = 200,
+    limit: Annotated[int, Query(ge=1, le=decisions.MOST, description="The fastest so many trials")] = 200,
 ) -> schemas.Decisions:
     """Return the decisions of the fastest trials, and the importance of each decision."""
     chosen = _class(ctx, workload_hash, device_class)
-    trials = [] if chosen is None else ctx.database.insight.fastest(workload_hash, chosen, limit)
-    if not trials:
-        return schemas.Decisions(device_class=chosen, columns=[], rows=[])
-    table = ctx.decisions.get(
-        (workload_hash, *(trial.trial_id for trial in trials)),
-        lambda: ctx.sandbox.decisions(
-            module_json=ctx.database.workloads.get(workload_hash).module_json,
-            traces=[trial.trace_json for trial in trials],
-            latencies=[trial.median for trial in trials],
-        ),
-    )
+    if chosen is None:
+        return schemas.Decisions(device_class=None, columns=[], rows=[])
+    trials, table = decisions.fastest(ctx, workload_hash, chosen, limit)
     rows = [
         schemas.DecisionRow(
             record_id=trial.trial_id,
@@ -143,9 +137,10 @@ def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) 
     """Return how close the baseline and the best come to the device's measured peaks."""
     chosen = _class(ctx, workload_hash, device_class)
     workload = ctx.database.workloads.get(workload_hash).summary
-    flop, moved = workload.operation.flop, sum(info.bytes for info in workload.args)
+    flop, moved = workload.operation.flop, moved_bytes(workload)
     measured = None if chosen is None else ctx.database.devices.peaks(chosen)
     best = None if chosen is None else ctx.database.certificates.best(workload_hash, chosen)
+    limit = roof(workload, measured, None if best is None else best.certificate.best_median)
     points = []
     if best is not None and flop is not None:
         comparable = measured is not None and measured.dtype == workload.operation.dtype
@@ -159,5 +154,7 @@ def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) 
         bytes=moved,
         intensity=None if flop is None else flop / moved,
         peaks=None if measured is None else peaks(measured),
+        limit=None if limit is None else limit.limit,
+        roof_us=None if limit is None else micros(limit.seconds),
         points=points,
     )

@@ -122,6 +122,9 @@ def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any
     verdict = page.get_by_role("region", name="Verdict")
     for text in ("Done", "One call takes", "faster than the program without a schedule", "in measuring slots"):
         expect(verdict).to_contain_text(text)
+    bottlenecks = page.get_by_role("region", name="Bottlenecks")
+    for text in ("limits it, and it reaches", "are above what the device's peaks allow", "Measure each decision"):
+        expect(bottlenecks).to_contain_text(text)
     expect(page.get_by_role("img", name=re.compile(r"Timeline of .*build .*measure"))).to_be_visible()
     expect(page.get_by_text(re.compile(r"Total time over all workers: propose .*, build .*, measure"))).to_be_visible()
     page.get_by_role("tab", name="Events").click()

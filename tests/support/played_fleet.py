@@ -25,6 +25,7 @@ from tuner.space.builtin import builtin_space
 from tuner.types import (
     BASELINE,
     Activity,
+    CacheRate,
     Certificate,
     DeviceClass,
     DeviceState,
@@ -42,6 +43,7 @@ MEASURED_STATE = DeviceState(1980, 2619, 61, 412, (ThrottleReason.POWER_CAP,))
 """As of a GPU, so that a reader can see it."""
 RACED_STATE = DeviceState(celsius=74, throttled=())
 _IDLE = Activity()
+CACHES = (CacheRate("L1", 2**16, 4e11), CacheRate("L2", 2**21, 2e11))
 ROUNDS = 5
 """Batches of four trials that the played search proposes."""
 
@@ -96,7 +98,7 @@ def play(database: Database, job_id: str) -> None:
     assert database.jobs.finish(job_id, token, JobState.SUCCEEDED)
     finished_at = database.jobs.get(job_id).finished_at
     assert finished_at is not None
-    database.devices.put_peaks(MACHINE, Peaks("float32", 4e9, 1e10, finished_at))
+    database.devices.put_peaks(MACHINE, Peaks("float32", 4e9, 1e10, finished_at, CACHES))
 
 
 def _finish(

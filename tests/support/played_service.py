@@ -324,7 +324,9 @@ def played(folder: Path, places: int = 4, **settings: Any) -> Iterator[PlayedSer
         thread.start()
         try:
             wait_for("the worker", lambda: database.workers.all(60.0))
-            database.devices.put_peaks(played_fleet.MACHINE, Peaks("float32", 4e9, 1e10, database.now()))
+            database.devices.put_peaks(
+                played_fleet.MACHINE, Peaks("float32", 4e9, 1e10, database.now(), played_fleet.CACHES)
+            )
             yield PlayedService(api, folder, data_dir, stage)
         finally:
             stop.set()

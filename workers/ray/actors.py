@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import ray
 
+from loopwright.codegen.host import cpu
 from loopwright.codegen.host.threads import OMP_NUM_THREADS, environment, usable_cores
 from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.codec import Json, decode, encode
@@ -281,8 +282,10 @@ class Measurer:
 
     def _kernels(self, target_json: str) -> ReferenceKernels | Failure:
         if target_json not in self._reference_kernels:
-            request = ReferenceRequest(target_json, self._threads)
-            built = built_kernels(request, self._level, on_gpu=self._device.kind == "cuda")
+            on_gpu = self._device.kind == "cuda"
+            caches = {} if on_gpu else cpu.cache_bytes(self._threads)
+            request = ReferenceRequest(target_json, self._threads, caches)
+            built = built_kernels(request, self._level, on_gpu=on_gpu)
             if isinstance(built, Failure):
                 return built
             self._reference_kernels[target_json] = built

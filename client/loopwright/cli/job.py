@@ -43,6 +43,7 @@ from loopwright.jobs.job import Job
 from loopwright.jobs.job_diff import DIFF
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import SubmitOptions
+from loopwright.results.bottlenecks import BOTTLENECKS, in_words
 from loopwright.results.tables import called
 from loopwright.results.units import plural
 
@@ -181,6 +182,26 @@ def show(
     if not as_json:
         tell_link(job)
     following.show(job, as_json, all_tasks)
+
+
+@app.command()
+def bottlenecks(
+    context: typer.Context,
+    job_id: JobId,
+    as_json: Json = False,
+) -> None:
+    """Show what limits the functions of a job, which decision mattered, and where the time is left.
+
+    The functions with most time left come first: the time above what the peaks of the machine allow.
+    """
+    with connect(context) as client:
+        found = named_job(client, job_id).bottlenecks()
+    if as_json:
+        print_json(found)
+        return
+    for line in in_words(found):
+        print_line(line)
+    print_table(BOTTLENECKS.columns, [BOTTLENECKS.row(each) for each in found.functions])
 
 
 @app.command()

@@ -233,6 +233,10 @@ class Job:
         stored = parse(schemas.StoredComparison, answer)
         return Comparison.model_validate(stored.model_dump(exclude={"user", "created_at"}))
 
+    def bottlenecks(self) -> schemas.Bottlenecks:
+        """Return what limits each function, how much time is left above that limit, and which decisions mattered."""
+        return self._transport.get(schemas.Bottlenecks, self._path("/bottlenecks"))
+
     def gate(self) -> schemas.GateState | None:
         """Return the reference of the comparison by `Client.check`, and its result; None if the job has no gate."""
         answer = self._transport.request("GET", self._path("/gate"))

@@ -48,6 +48,7 @@ from loopwright.schemas.access import (
     User,
 )
 from loopwright.schemas.base import AppliedRule, DeviceState, Page, Problem, Version, Wire
+from loopwright.schemas.bottlenecks import Bottleneck, Bottlenecks, EstimatedDecision
 from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
 from loopwright.schemas.evidence import (
     CarriedCertificate,
@@ -59,6 +60,7 @@ from loopwright.schemas.evidence import (
     SigningKey,
 )
 from loopwright.schemas.fleet import (
+    CachePeak,
     Check,
     DeviceClass,
     Drain,
@@ -152,7 +154,10 @@ __all__ = [
     "AuditEntry",
     "BearerKind",
     "Best",
+    "Bottleneck",
+    "Bottlenecks",
     "Budget",
+    "CachePeak",
     "CarriedCertificate",
     "Certificate",
     "ChangeUser",
@@ -175,6 +180,7 @@ __all__ = [
     "DeviceState",
     "Drain",
     "Drift",
+    "EstimatedDecision",
     "Event",
     "Evidence",
     "FailureKind",

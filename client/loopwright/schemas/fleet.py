@@ -116,8 +116,19 @@ class TargetOffer(Wire):
     """Whether it is what ``auto`` selects."""
 
 
+class CachePeak(Wire):
+    """The measured rate within a cache of a device."""
+
+    name: str
+    """Its level, such as ``L2``."""
+    bytes: int
+    """Size of all of its instances that the threads use."""
+    bytes_per_s: float
+    """Bytes read and written per second by all threads, with arrays that fill half of it."""
+
+
 class Peaks(Wire):
-    """Measured peaks of a device, by two kernels that TVM built: arithmetic in registers, and a copy."""
+    """Measured peaks of a device, by kernels that TVM built: arithmetic in registers, and copies."""
 
     dtype: str
     """Data type of the arithmetic."""
@@ -127,6 +138,8 @@ class Peaks(Wire):
     """Bytes read and written per second, with arrays far larger than the caches."""
     measured_at: datetime
     """When they were measured."""
+    caches: list[CachePeak] = Field(default_factory=list)
+    """The same within each cache, those of the smallest first; empty if they were not measured."""
 
 
 class DeviceClass(Wire):

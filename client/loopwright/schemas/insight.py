@@ -168,5 +168,9 @@ class Roofline(Wire):
     """``flop / bytes``."""
     peaks: Peaks | None
     """Measured peaks of the device; None if they were not measured."""
+    limit: str | None = None
+    """What limits it at these peaks, as `Bottleneck.limit`."""
+    roof_us: float | None = None
+    """The least time of a call that this limit allows, in microseconds; None without a limit."""
     points: list[RooflinePoint]
     """The baseline and the best."""

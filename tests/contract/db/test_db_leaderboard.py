@@ -13,7 +13,7 @@ from db.results.leaderboard import LeaderboardQuery
 from db.views import Peaks
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, SandboxLevel, Stage
 from tests.contract.db.conftest import World
-from tuner.types import Failure, MeasureCandidate, Measured, Operation, Outcome
+from tuner.types import CacheRate, Failure, MeasureCandidate, Measured, Operation, Outcome
 
 
 def names(world: World, **query: Any) -> list[str]:
@@ -134,7 +134,8 @@ def test_peaks_are_of_the_machine_whatever_the_target(world: World) -> None:
     elsewhere = replace(world.device_class, model="cpu-2")
     for device_class in (world.device_class, own, elsewhere):
         world.db.devices.put(device_class)
-    peaks = Peaks("float32", 100.0, 10.0, world.clock())
+    caches = (CacheRate("L1", 2**15, 400.0), CacheRate("L2", 2**20, 80.0))
+    peaks = Peaks("float32", 100.0, 10.0, world.clock(), caches)
     world.db.devices.put_peaks(world.device_class, peaks)
     world.db.devices.put(later)
     assert [world.db.devices.peaks(each.id) for each in (world.device_class, own, later, elsewhere)] == [
@@ -145,6 +146,11 @@ def test_peaks_are_of_the_machine_whatever_the_target(world: World) -> None:
     ]
     world.db.devices.put_peaks(own, replace(peaks, flops=50.0, bytes_per_s=20.0))
     assert world.db.devices.peaks(own.id) == replace(peaks, bytes_per_s=20.0)
+    faster = (CacheRate("L1", 2**15, 300.0), CacheRate("L2", 2**20, 90.0))
+    world.db.devices.put_peaks(own, replace(peaks, caches=faster))
+    found = world.db.devices.peaks(later.id)
+    assert found is not None
+    assert found.caches == (caches[0], faster[1])
     with pytest.raises(NotFound):
         world.db.devices.peaks("nothing")
 

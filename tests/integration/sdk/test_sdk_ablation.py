@@ -35,6 +35,14 @@ def test_a_best_is_raced_with_its_neighbours(client: Client, service: ServiceCli
     assert slowest.changes[0].name in done.out.splitlines()[1]
     job = client.job(found.job_id).info
     assert (job.name, job.tasks) == (f"ablation of {task.name}", [])
+    # The measured decision is the one that a job names.
+    tuned_by = client.submit(product_relu(132), max_trials=8).wait(progress=False)
+    [function] = tuned_by.bottlenecks().functions
+    assert function.decision == slowest
+    told = Cli(tmp_path, service)("job", "bottlenecks", tuned_by.id)
+    assert told.status == 0, told.err
+    for words in (slowest.changes[0].name, "limits it, and it reaches", "are above what the machine allows"):
+        assert words in told.out
 
 
 def test_a_record_tells_what_the_best_does_differently(client: Client, service: ServiceClient, tmp_path: Path) -> None:

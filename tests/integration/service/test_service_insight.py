@@ -153,6 +153,29 @@ def test_roofline(api: Api, job: dict[str, Any]) -> None:
     assert (baseline["name"], best["name"]) == ("baseline", "best")
     assert best["flops"] == pytest.approx(flop / 1e-4)
     assert best["peak_share"] == pytest.approx(10 * baseline["peak_share"])
+    assert (found["limit"], found["roof_us"]) == ("arithmetic", pytest.approx(1e6 * flop / 4e9))
+    assert [cache["name"] for cache in found["peaks"]["caches"]] == ["L1", "L2"]
+
+
+def test_bottlenecks(api: Api, job: dict[str, Any]) -> None:
+    (task,) = job["tasks"]
+    found = api.get(f"/jobs/{job['id']}/bottlenecks")
+    (function,) = found["functions"]
+    least = 1e6 * 3 * 32 * 64 * 64 / 4e9
+    assert (function["record_id"], function["calls"], function["limit"]) == (task["record_id"], 1, "arithmetic")
+    assert (function["us"], function["roof_us"]) == pytest.approx((100, least))
+    assert function["left_us"] == found["left_us"] == pytest.approx(100 - least)
+    assert (found["us"], found["unknown_us"]) == (job["model"]["best_us"], 0)
+    decisions = api.get(f"/workloads/{task['workload_hash']}/decisions", device_class=MACHINE.id)
+    tiles = [column for column in decisions["columns"] if column["kind"] in ("tile", "categorical", "location")]
+    most = max(tiles, key=lambda column: column["importance"])
+    decision = function["decision"]
+    assert (decision["name"], decision["importance"]) == (most["name"], pytest.approx(most["importance"]))
+    assert decision["trials"] == 4 * ROUNDS
+    assert float(decision["value"]) == decisions["rows"][0]["values"][decisions["columns"].index(most)]
+    assert api.http.get("/api/v1/jobs/none/bottlenecks", headers=api.headers).status_code == 404
+    waiting = api.submit(product(36))
+    assert api.get(f"/jobs/{waiting['id']}/bottlenecks")["functions"] == []
 
 
 @pytest.mark.parametrize("what", ["decisions", "predictions", "roofline"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import psutil
 import pytest
@@ -64,6 +66,23 @@ ZEN4 = ZEN3 | SKYLAKE | {"avx512_bf16", "avx512_vnni", "avx512_vbmi2", "gfni"}
 )
 def test_a_processor_is_named_by_its_flags(vendor: str, flags: set[str], name: str) -> None:
     assert cpu.x86_generation(vendor, flags) == name
+
+
+def test_caches_of_the_cores_that_threads_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    shared = {"index1": "Instruction 1 32K", "index0": "Data 1 48K", "index2": "Unified 2 2M", "index3": "Unified 3 1G"}
+    for core in range(4):  # the fourth is not this process's
+        for index, facts in shared.items():
+            folder = tmp_path / f"cpu{core}" / "cache" / index
+            folder.mkdir(parents=True)
+            kind, level, size = facts.split()
+            sharing = "0-3" if level == "3" else f"{core}"
+            for name, text in (("type", kind), ("level", level), ("size", size), ("shared_cpu_list", sharing)):
+                (folder / name).write_text(f"{text}\n")
+    (tmp_path / "cpu1" / "cache" / "index2" / "size").unlink()
+    assert cpu.cache_bytes(2, tmp_path) == {"L1": 2 * 48 * 2**10, "L2": 2 * 2**21, "L3": 2**30}
+    assert cpu.cache_bytes(8, tmp_path) == {"L1": 3 * 48 * 2**10, "L2": 2 * 2**21, "L3": 2**30}
+    assert cpu.cache_bytes(2, tmp_path / "nothing") == {}
 
 
 def offer(mcpu: str, *mattr: str) -> str:

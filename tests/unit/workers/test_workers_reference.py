@@ -51,6 +51,25 @@ def test_the_copy_copies_all(built: ReferenceKernels) -> None:
     np.testing.assert_array_equal(y.numpy(), source)
 
 
+def test_a_sweep_copies_every_row_in_every_round() -> None:
+    threads, width = 2, 4
+    row = 3 * kernels.SWEPT_AT_ONCE * width
+    func = kernels.cpu_sweeps(threads, width).with_attr("global_symbol", FUNCTION)
+    source = np.random.default_rng(2).random((threads, row), dtype=np.float32)
+    x, y = tvm.runtime.tensor(source), tvm.runtime.tensor(np.zeros_like(source))
+    tvm.compile(tvm.IRModule({FUNCTION: func}), target="llvm")[FUNCTION](x, y, 6)
+    np.testing.assert_allclose(y.numpy(), source + 5)
+
+
+def test_caches_have_rates_unless_smaller_ones_are_as_large() -> None:
+    sizes = {"L1": 2**14, "L2": 2**17, "L3": 2**18, "L4": 8}
+    (built,) = reference.build(ReferenceRequest(TARGET, 2, sizes))
+    assert built.sweeps is not None
+    rates = reference.cache_rates(built.sweeps, tvm.cpu())
+    assert [(cache.name, cache.bytes) for cache in rates] == [("L1", 2**14), ("L2", 2**17)]
+    assert all(cache.bytes_per_s > 0 for cache in rates)
+
+
 @pytest.mark.whole
 def test_peaks_and_a_check_of_this_machine(built: ReferenceKernels) -> None:
     host = Device("llvm", 0)
@@ -60,6 +79,7 @@ def test_peaks_and_a_check_of_this_machine(built: ReferenceKernels) -> None:
     assert peaks.flops == built.flop / peaks.secs
     assert peaks.bytes_per_s is not None
     assert peaks.bytes_per_s > 0
+    assert peaks.caches == ()
     *_, check = reference.check(host, built)
     assert isinstance(check, DeviceSpeed)
     assert check.secs > 0

@@ -1,7 +1,8 @@
-"""The processor of this machine: its flags, and the name of its generation. Imports no TVM."""
+"""The processor of this machine: its flags, the name of its generation, and its caches. Imports no TVM."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 # LLVM's names for processor generations, newest first, each with CPU flags that only it and newer ones have. LLVM's own
@@ -43,3 +44,27 @@ def flags() -> tuple[str, set[str]]:
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     vendor = fields.get("vendor_id") or fields.get("CPU implementer") or "unknown"
     return vendor, set((fields.get("flags") or fields.get("Features") or "").split())
+
+
+def cache_bytes(threads: int, root: Path = Path("/sys/devices/system/cpu")) -> dict[str, int]:
+    """Return the bytes of data in the caches that so many threads on cores of their own use together, by level.
+
+    ``L1`` comes first. Empty if the system does not tell (Linux's sysfs does).
+    """
+    sizes: dict[str, dict[str, int]] = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        for cache in sorted((root / f"cpu{number}" / "cache").glob("index*")):
+            try:
+                kind, level, size, sharing = (
+                    (cache / name).read_text().strip() for name in ("type", "level", "size", "shared_cpu_list")
+                )
+            except OSError:
+                continue
+            if kind != "Instruction":
+                sizes.setdefault(f"L{level}", {})[sharing] = _bytes(size)
+    return {name: sum(sorted(sizes[name].values())[-threads:]) for name in sorted(sizes)}
+
+
+def _bytes(size: str) -> int:
+    """Return a size of sysfs, such as ``32K``, in bytes."""
+    return int(size.rstrip("KMG")) * {"K": 2**10, "M": 2**20, "G": 2**30}.get(size[-1:], 1)

@@ -1,4 +1,4 @@
-"""Kernels of known work in TVMScript: multiply-adds in registers, and a copy, for CPUs and GPUs. All float32."""
+"""Kernels of known work in TVMScript, all float32: multiply-adds in registers and copies, for CPUs and GPUs."""
 # mypy: ignore-errors
 # TVMScript is Python in its form only.
 
@@ -10,6 +10,8 @@ from tvm.script import tirx as T
 CHAINS = 12
 """Enough to hide the latency of a multiply-add, few enough for sixteen vector registers."""
 _CHUNKS = 64
+SWEPT_AT_ONCE = 4
+"""Vectors in one step of a sweep, so that its loop takes little of the time. Not tuned."""
 
 
 def cpu_chains(threads: int, rounds: int, width: int) -> tvm.tirx.PrimFunc:
@@ -46,6 +48,30 @@ def cpu_copy(elements: int, width: int) -> tvm.tirx.PrimFunc:
                     y[(chunk * steps + step) * width + lane] = x[(chunk * steps + step) * width + lane]
 
     return copy
+
+
+def cpu_sweeps(threads: int, width: int) -> tvm.tirx.PrimFunc:
+    """Each thread reads a row of ``x`` and writes one of ``y`` so many times; `SWEPT_AT_ONCE` widths divide a row.
+
+    It adds the number of the round, so that no round is the same as the one before.
+    """
+    lanes = SWEPT_AT_ONCE * width
+
+    @T.prim_func(s_tir=True)
+    def sweeps(a: T.handle, b: T.handle, rounds: T.int64):
+        n = T.int64()
+        x = T.match_buffer(a, (threads, n), "float32")
+        y = T.match_buffer(b, (threads, n), "float32")
+        for t in T.parallel(threads):
+            for number in T.serial(rounds):
+                for step in T.serial(n // lanes):
+                    for c in T.unroll(SWEPT_AT_ONCE):
+                        for lane in T.vectorized(width):
+                            y[t, step * lanes + c * width + lane] = x[t, step * lanes + c * width + lane] + T.Cast(
+                                "float32", number
+                            )
+
+    return sweeps
 
 
 def gpu_chains(blocks: int, threads: int, rounds: int) -> tvm.tirx.PrimFunc:

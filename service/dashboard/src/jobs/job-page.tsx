@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useParams } from "react-router";
 import { isFinished, type Job } from "../api/types";
+import { BottleneckPanel } from "../bottlenecks/bottleneck-panel";
 import { ErrorNotice } from "../components/error-notice";
 import { Fact, Facts } from "../components/facts";
 import { Notice } from "../components/notice";
@@ -24,8 +25,8 @@ import { JobProgress } from "./job-progress";
 import { JobTag } from "./job-tag";
 import { ModelPanel } from "./model-panel";
 import { ModelTreePanel } from "./model-tree-panel";
+import { NoTasks } from "./no-tasks";
 import { jobQuery, trialsQuery } from "./queries";
-import { RecheckPanel } from "./recheck-panel";
 import { budgetInWords } from "./summary";
 import { TargetPanel } from "./target-panel";
 import { TaskTable } from "./task-table";
@@ -81,6 +82,7 @@ function JobView({ id }: { id: string }) {
             <TargetPanel job={job} />
             <ModelPanel job={job} />
             <GatePanel id={job.id} />
+            <BottleneckPanel job={job} />
             {listed.error && <ErrorNotice error={listed.error} onRetry={() => listed.refetch()} />}
             <ModelTreePanel job={job} />
             <ConvergencePanel job={job} trials={trials} />
@@ -89,7 +91,7 @@ function JobView({ id }: { id: string }) {
                 <TaskTable tasks={job.tasks} />
               </Panel>
             ) : (
-              <RecheckPanel id={job.id} />
+              <NoTasks id={job.id} />
             )}
             <ActivityPanel job={job} trials={trials} events={events} />
           </>

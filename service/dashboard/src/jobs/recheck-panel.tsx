@@ -1,14 +1,11 @@
 import { Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import type { Recheck } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
-import { Empty } from "../components/empty";
 import { Panel } from "../components/panel";
 import { VerdictTag } from "../components/tags";
 import { formatInterval, formatLatency } from "../format/units";
 import { KeyId } from "../signatures/signature";
-import { rechecksQuery } from "./queries";
 
 const columns: Columns<Recheck> = [
   {
@@ -53,20 +50,8 @@ const columns: Columns<Recheck> = [
   { id: "why", header: "Why", cell: ({ row }) => row.original.result?.message ?? row.original.reason },
 ];
 
-/** The result of a job without tasks: races of bests, or nothing, if there was nothing to tune. */
-export function RecheckPanel({ id }: { id: string }) {
-  const { data: rechecks } = useQuery(rechecksQuery(id));
-  if (!rechecks) return null;
-  if (rechecks.items.length === 0) {
-    return (
-      <Panel title="Tasks">
-        <Empty>
-          Nothing to tune: the module calls only functions that Loopwright does not change. The notes name
-          these functions. The module compiles and runs without a search.
-        </Empty>
-      </Panel>
-    );
-  }
+/** The bests that a job races again, with its verdicts. */
+export function RecheckPanel({ rechecks }: { rechecks: Recheck[] }) {
   return (
     <Panel title="Bests raced again">
       <Text size="sm" c="var(--muted)" px="md" pb="md">
@@ -77,7 +62,7 @@ export function RecheckPanel({ id }: { id: string }) {
       <DataTable
         label="Bests raced again"
         columns={columns}
-        rows={rechecks.items}
+        rows={rechecks}
         rowId={(each) => each.certificate_id}
       />
     </Panel>

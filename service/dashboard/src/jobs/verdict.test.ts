@@ -76,9 +76,9 @@ test("a job of one function has the function's speedup", () => {
 });
 
 test("what is left is in the functions with the largest shares, once all are known", () => {
-  expect(restInWords(job())).toBe("Most of the time that is left is in head (70%) and relu (30%).");
+  expect(restInWords(job())).toBe("Most of the time is in head (70%) and relu (30%).");
   const dominated = [task("conv", { model_share: 0.98 }), task("relu", { model_share: 0.02 })];
-  expect(restInWords(job({ tasks: dominated }))).toBe("Most of the time that is left is in conv (98%).");
+  expect(restInWords(job({ tasks: dominated }))).toBe("Most of the time is in conv (98%).");
   expect(restInWords(job({ tasks: [task("a"), task("b"), task("c", { model_share: null })] }))).toBeNull();
 });
 

@@ -53,7 +53,7 @@ export function speedInWords(job: Job, comparison?: StoredComparison | null): st
   return words;
 }
 
-/** Where the time that is left goes: the functions that together take most of it. */
+/** The functions that together take most of the time. */
 export function restInWords(job: Job): string | null {
   const tasks = job.tasks.filter((task) => task.model_share !== null);
   if (tasks.length < 2 || tasks.length < job.tasks.length) return null;
@@ -63,7 +63,7 @@ export function restInWords(job: Job): string | null {
     .flatMap((task) => (task ? [task] : []))
     .map((task) => `${taskName(task)} (${formatShare(task.model_share)})`)
     .join(" and ");
-  return `Most of the time that is left is in ${named}.`;
+  return `Most of the time is in ${named}.`;
 }
 
 /** What the job has cost. */

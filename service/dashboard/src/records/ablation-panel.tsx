@@ -1,7 +1,7 @@
 import { Button, Group, Loader, Stack, Text } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { Link } from "react-router";
-import { api, unwrap } from "../api/client";
 import { type Ablation, isFinished, type RecordDetail } from "../api/types";
 import { useMay } from "../auth/queries";
 import { type Columns, DataTable } from "../components/data-table";
@@ -11,20 +11,13 @@ import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { formatLatency } from "../format/units";
 import { type DecisionEffect, effectsOf, effectWords } from "./ablation";
-import { ablationQuery } from "./queries";
+import { ablationQuery, useAblate } from "./queries";
 
 /** Which decisions of the schedule make it fast: its races with neighbours, which are run on request. */
 export function AblationPanel({ record }: { record: RecordDetail }) {
   const query = useQuery(ablationQuery(record.id));
   const maySubmit = useMay("submit");
-  const client = useQueryClient();
-  const start = useMutation({
-    mutationFn: () =>
-      unwrap(
-        api.POST("/api/v1/records/{record_id}/ablation", { params: { path: { record_id: record.id } } }),
-      ),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["record", record.id, "ablation"] }),
-  });
+  const start = useAblate(record.id);
   const running = query.data != null && !isFinished(query.data.state);
   return (
     <Panel
@@ -77,7 +70,7 @@ function State({ ablation }: { ablation: Ablation | null }) {
       </div>
     );
   }
-  return <Effects effects={effectsOf(ablation.result.neighbours)} job={job} />;
+  return <Effects effects={effectsOf(ablation.result.neighbours)}>A {job}</Effects>;
 }
 
 const columns: Columns<DecisionEffect> = [
@@ -93,12 +86,14 @@ const columns: Columns<DecisionEffect> = [
   { id: "effect", header: "This decision brings", cell: ({ row }) => effectWords(row.original) },
 ];
 
-function Effects({ effects, job }: { effects: DecisionEffect[]; job: React.ReactNode }) {
+/** The effect of each decision; `children` names the job that measured them, as the beginning of a sentence. */
+export function Effects({ effects, children }: { effects: DecisionEffect[]; children: ReactNode }) {
   return (
     <>
       <Text size="sm" c="var(--muted)" px="md" maw="60rem">
-        Each line is a program with one decision replaced, and all that follows from it. A {job} raced it with
-        this schedule in the same rounds and checked its results. The decision that brings most comes first.
+        Each line is a program with one decision replaced, and all that follows from it. {children} raced it
+        with the schedule in the same rounds and checked its results. The decision that brings most comes
+        first.
       </Text>
       <DataTable
         label="What each decision brings"

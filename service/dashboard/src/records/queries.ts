@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
 import { REFRESH_MS } from "../api/query-client";
 import { isFinished } from "../api/types";
@@ -32,6 +32,26 @@ export function ablationQuery(id: string) {
         api.GET("/api/v1/records/{record_id}/ablation", { params: { path: { record_id: id } }, signal }),
       ),
     refetchInterval: ({ state }) => (state.data && !isFinished(state.data.state) ? REFRESH_MS : false),
+  });
+}
+
+/** The ablation that a job measures, or null for other jobs. */
+export function ablationOfJobQuery(jobId: string) {
+  return queryOptions({
+    queryKey: ["job", jobId, "ablation"],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/jobs/{job_id}/ablation", { params: { path: { job_id: jobId } }, signal })),
+    refetchInterval: ({ state }) => (state.data && !isFinished(state.data.state) ? REFRESH_MS : false),
+  });
+}
+
+/** Starts a job that races a record's schedule with its neighbours. */
+export function useAblate(id: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () =>
+      unwrap(api.POST("/api/v1/records/{record_id}/ablation", { params: { path: { record_id: id } } })),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["record", id, "ablation"] }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { LineChart, ScatterChart } from "echarts/charts";
-import { GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
+import { GridComponent, TooltipComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { useMemo } from "react";
@@ -9,7 +9,7 @@ import { axisInk, gridInk, type Ink, tooltipInk, useInk } from "../charts/ink";
 import { formatScaled } from "../format/units";
 import type { Roof } from "./roofline";
 
-use([LineChart, ScatterChart, GridComponent, MarkLineComponent, TooltipComponent, SVGRenderer]);
+use([LineChart, ScatterChart, GridComponent, TooltipComponent, SVGRenderer]);
 
 export interface RooflineChartProps {
   roofline: Roofline;
@@ -18,18 +18,21 @@ export interface RooflineChartProps {
   summary: string;
 }
 
-/** The roofline of the device, with the baseline and the best. */
+/** The roofs of the device, with the baseline and the best. That which limits the workload is drawn heavier. */
 export default function RooflineChart({ roofline, roof, height, summary }: RooflineChartProps) {
   const ink = useInk();
   const option = useMemo(() => chartOption(roofline, roof, ink), [roofline, roof, ink]);
   return <Chart option={option} height={height} summary={summary} />;
 }
 
-function chartOption({ points, intensity }: Roofline, { from, to, line, ridge }: Roof, ink: Ink) {
+function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof, ink: Ink) {
   const axis = axisInk(ink);
   const flops = (value: number) => formatScaled(value, "FLOP/s");
-  const lowest = Math.min(line[0]?.[1] as number, ...points.map((point) => point.flops));
-  const highest = Math.max(line[1]?.[1] as number, ...points.map((point) => point.flops));
+  const heights = [
+    ...lines.flatMap((line) => line.points.map(([, y]) => y)),
+    ...points.map((point) => point.flops),
+  ];
+  const [lowest, highest] = [Math.min(...heights), Math.max(...heights)];
   return {
     animation: false,
     grid: { ...gridInk(16), bottom: 24 },
@@ -56,20 +59,15 @@ function chartOption({ points, intensity }: Roofline, { from, to, line, ridge }:
       axisLabel: { ...axis.axisLabel, formatter: flops },
     },
     series: [
-      {
-        name: "measured peak",
+      ...lines.map(({ name, points: ends, limits }) => ({
+        name,
         type: "line",
-        data: line,
+        data: ends,
         symbol: "none",
-        lineStyle: { color: ink.text, width: 2 },
-        markLine: {
-          silent: true,
-          symbol: "none",
-          lineStyle: { color: ink.line, type: "dashed" },
-          label: { formatter: "ridge", position: "insideEndTop", color: ink.text },
-          data: [{ xAxis: ridge }],
-        },
-      },
+        lineStyle: { color: ink.text, width: limits ? 2.5 : 1, type: limits ? "solid" : "dashed" },
+        // The arithmetic is labelled at its right end, a memory where its line begins.
+        endLabel: { show: true, formatter: name, color: ink.text, align: "right", verticalAlign: "bottom" },
+      })),
       ...points.map(({ name, flops: reached }) => ({
         name,
         type: "scatter",

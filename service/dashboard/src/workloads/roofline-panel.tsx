@@ -8,7 +8,7 @@ import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { formatScaled, formatShare } from "../format/units";
 import { rooflineQuery } from "./queries";
-import { boundInWords, ceilingOf, roofOf } from "./roofline";
+import { reachedOf, roofInWords, roofOf } from "./roofline";
 
 const RooflineChart = lazyChart("roofline", () => import("./roofline-chart"));
 const HEIGHT = 300;
@@ -26,8 +26,7 @@ export function RooflinePanel({ hash, deviceClass }: { hash: string; deviceClass
 function Content({ roofline }: { roofline: Roofline }) {
   const roof = roofOf(roofline);
   const best = roofline.points.find(({ name }) => name === "best");
-  const bound = boundInWords(roofline);
-  const ceiling = ceilingOf(roofline);
+  const reached = reachedOf(roofline);
   return (
     <Stack gap="md" px="md" pb="md">
       <Facts>
@@ -36,12 +35,15 @@ function Content({ roofline }: { roofline: Roofline }) {
           {formatScaled(roofline.bytes, "B")}
         </Fact>
         {roofline.intensity !== null && (
-          <Fact label="Intensity">{`${Number(roofline.intensity.toPrecision(3))} FLOP/B${bound ? `, ${bound}` : ""}`}</Fact>
+          <Fact label="Intensity">{`${Number(roofline.intensity.toPrecision(3))} FLOP/B`}</Fact>
+        )}
+        {roofline.limit && (
+          <Fact label="Limited by" title="Arithmetic, or the smallest memory that has room for all arguments">
+            {roofline.limit}
+          </Fact>
         )}
         {best && <Fact label="Throughput of the best">{formatScaled(best.flops, "FLOP/s")}</Fact>}
-        {best && ceiling !== null && (
-          <Fact label="Share of the limit">{formatShare(best.flops / ceiling)}</Fact>
-        )}
+        {reached !== null && <Fact label="Share of the limit">{formatShare(reached)}</Fact>}
       </Facts>
       {roof === null ? (
         <Empty>{whyNot(roofline)}</Empty>
@@ -50,16 +52,22 @@ function Content({ roofline }: { roofline: Roofline }) {
           roofline={roofline}
           roof={roof}
           height={HEIGHT}
-          summary={`Roofline: ${roofline.points.map(({ name, flops }) => `${name} ${formatScaled(flops, "FLOP/s")}`).join(", ")}; the measured peak is ${formatScaled(roofline.peaks?.flops, "FLOP/s")} and ${formatScaled(roofline.peaks?.bytes_per_s, "B/s")}.`}
+          summary={`Roofline: ${roofline.points.map(({ name, flops }) => `${name} ${formatScaled(flops, "FLOP/s")}`).join(", ")}; the measured peaks are ${roofInWords(roof, rateInWords)}.`}
         />
       )}
     </Stack>
   );
 }
 
-function whyNot({ flop, peaks }: Roofline): string {
+function rateInWords(name: string, rate: number): string {
+  return `${name} ${formatScaled(rate, name === "arithmetic" ? "FLOP/s" : "B/s")}`;
+}
+
+function whyNot({ flop, dtype, peaks }: Roofline): string {
   if (flop === null) return "TVM cannot count the operations of this workload, so there is no roofline.";
   if (peaks === null)
     return "The peaks of this device have not been measured yet. A worker measures them when it joins.";
-  return "The peaks were measured for another data type than that of this workload.";
+  if (peaks.dtype !== dtype)
+    return "The peaks were measured for another data type than that of this workload.";
+  return "A call takes less time than the counted operations and bytes would: they are not what it does.";
 }

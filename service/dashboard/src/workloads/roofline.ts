@@ -1,44 +1,70 @@
 import type { Roofline } from "../api/types";
 
+/** A limit as points of (intensity, operations a second). */
+export interface RoofLine {
+  /** `arithmetic`, or the name of a memory. */
+  name: string;
+  points: [intensity: number, flops: number][];
+  /** Whether it is what limits the workload. */
+  limits: boolean;
+}
+
 export interface Roof {
   /** Limits of the axis, in floating point operations a byte. */
   from: number;
   to: number;
-  /** Where memory stops being the limit. */
-  ridge: number;
-  /** The roof as points of (intensity, operations a second). */
-  line: [intensity: number, flops: number][];
+  /** The memories from the slowest to the fastest, and the arithmetic. */
+  lines: RoofLine[];
 }
 
-/** Decades that the plot shows on either side of what is to be seen. */
+/** Factor that the plot shows on either side of what is to be seen. */
 const MARGIN = 8;
+const ARITHMETIC = "arithmetic";
 
-/** What the device can reach at each arithmetic intensity; null where its peaks are not known. */
-export function roofOf({ peaks, intensity }: Pick<Roofline, "peaks" | "intensity">): Roof | null {
-  if (peaks === null || intensity === null || intensity <= 0) return null;
-  const ridge = peaks.flops / peaks.bytes_per_s;
-  const from = Math.min(ridge, intensity) / MARGIN;
-  const to = Math.max(ridge, intensity) * MARGIN;
-  return {
-    from,
-    to,
-    ridge,
-    line: [
-      [from, from * peaks.bytes_per_s],
-      [ridge, peaks.flops],
+/** What the device can reach at each arithmetic intensity; null where its peaks are not known for this data type. */
+export function roofOf({
+  peaks,
+  intensity,
+  limit,
+}: Pick<Roofline, "peaks" | "intensity" | "limit">): Roof | null {
+  if (peaks === null || intensity === null || intensity <= 0 || limit == null) return null;
+  const memories = [{ name: "DRAM", bytes_per_s: peaks.bytes_per_s }, ...[...(peaks.caches ?? [])].reverse()];
+  const ridges = memories.map(({ bytes_per_s }) => peaks.flops / bytes_per_s);
+  const from = Math.min(...ridges, intensity) / MARGIN;
+  const to = Math.max(...ridges, intensity) * MARGIN;
+  const rising = memories.map(
+    ({ name, bytes_per_s }): RoofLine => ({
+      name,
+      points: [
+        [from, from * bytes_per_s],
+        [peaks.flops / bytes_per_s, peaks.flops],
+      ],
+      limits: name === limit,
+    }),
+  );
+  const flat: RoofLine = {
+    name: ARITHMETIC,
+    points: [
+      [Math.min(...ridges), peaks.flops],
       [to, peaks.flops],
     ],
+    limits: limit === ARITHMETIC,
   };
+  return { from, to, lines: [...rising, flat] };
 }
 
-/** What bounds the workload at its intensity: the most that it can reach. */
-export function ceilingOf({ peaks, intensity }: Pick<Roofline, "peaks" | "intensity">): number | null {
-  if (peaks === null || intensity === null) return null;
-  return Math.min(peaks.flops, intensity * peaks.bytes_per_s);
+/** The rate of each limit in words, that of the workload marked. */
+export function roofInWords({ lines }: Roof, rate: (name: string, slope: number) => string): string {
+  return lines
+    .map(({ name, points, limits }) => {
+      const [[x, y] = [1, 0]] = points;
+      return `${rate(name, name === ARITHMETIC ? y : y / x)}${limits ? " (the limit)" : ""}`;
+    })
+    .join(", ");
 }
 
-export function boundInWords(roofline: Pick<Roofline, "peaks" | "intensity">): string | null {
-  const { peaks, intensity } = roofline;
-  if (peaks === null || intensity === null) return null;
-  return intensity * peaks.bytes_per_s < peaks.flops ? "memory-bound" : "compute-bound";
+/** How much of its limit the best reaches; null where it is not known. */
+export function reachedOf({ points, roof_us }: Pick<Roofline, "points" | "roof_us">): number | null {
+  const best = points.find(({ name }) => name === "best");
+  return best === undefined || roof_us == null ? null : Math.min(1, roof_us / best.us);
 }

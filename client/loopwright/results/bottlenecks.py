@@ -1,0 +1,98 @@
+"""The bottlenecks of a job in words and as a table."""
+
+from __future__ import annotations
+
+from loopwright import schemas
+from loopwright.results.tables import ALIKE, Column, Layout, Row, changed
+from loopwright.results.units import interval_words, latency, plural, ratio
+
+
+def called(function: schemas.Bottleneck) -> str:
+    """Return what people call a function: where the model calls it, or else its name."""
+    return function.source or function.name
+
+
+def in_words(found: schemas.Bottlenecks) -> list[str]:
+    """Return sentences: the function that takes most time, the decision that mattered in it, and the time left."""
+    if not found.functions:
+        return ["no function has a latency yet"]
+    longest = max(found.functions, key=lambda each: each.us)
+    share = "" if longest.model_share is None else f", {longest.model_share:.0%} of the functions' time"
+    words = [
+        f"{called(longest)} takes {latency(longest.us)}{share}{_limit(longest)}{_library(longest)}",
+        f"its decision that matters most: {decision_words(longest.decision)}",
+    ]
+    if found.us is not None and found.left_us is not None:
+        unknown = f"; the limits of {latency(found.unknown_us)} are not known" if found.unknown_us else ""
+        words.append(f"{latency(found.left_us)} of {latency(found.us)} are above what the machine allows{unknown}")
+    return words
+
+
+def decision_words(decision: schemas.Neighbour | schemas.EstimatedDecision | None) -> str:
+    """Return a decision, what it brings, and how that is known."""
+    if decision is None:
+        return "not known; `loopwright record ablate` measures it"
+    if isinstance(decision, schemas.EstimatedDecision):
+        return (
+            f"{decision.name} is {decision.value}, by a model of {plural(decision.trials, 'trial')}, of which it "
+            f"explains {decision.importance:.0%}; `loopwright record ablate` measures it"
+        )
+    changes = "; ".join(changed(change) for change in decision.changes) or "a choice without a name"
+    slowdown = decision.slowdown
+    if slowdown is None:
+        return changes
+    return f"{changes} takes {ratio(slowdown.value, slowdown)} the time ({interval_words(slowdown)})"
+
+
+def _limit(function: schemas.Bottleneck) -> str:
+    if function.limit is None or function.roof_us is None:
+        return ""
+    reached = min(1.0, function.roof_us / function.us)
+    return f"; {function.limit} limits it, and it reaches {reached:.0%} of that limit"
+
+
+def _library(function: schemas.Bottleneck) -> str:
+    """Return how much faster or slower a library is."""
+    gain = _gain(function)
+    if function.library is None or gain is None:
+        return ""
+    if max(gain, 1 / gain) < ALIKE:
+        return f"; {function.library.name} is as fast"
+    return (
+        f"; {function.library.name} is {ratio(gain)} faster"
+        if gain > 1
+        else (f"; it is {ratio(1 / gain)} faster than {function.library.name}")
+    )
+
+
+def _gain(function: schemas.Bottleneck) -> float | None:
+    """Return how many times as fast as the best schedule the library is."""
+    library = function.library
+    return None if library is None else function.us / (function.calls * library.us)
+
+
+def _row(function: schemas.Bottleneck) -> Row:
+    gain = _gain(function)
+    return (
+        called(function),
+        latency(function.us),
+        "-" if function.model_share is None else f"{function.model_share:.1%}",
+        function.limit or "-",
+        "-" if function.roof_us is None else f"{min(1.0, function.roof_us / function.us):.0%}",
+        latency(function.left_us),
+        "-" if gain is None or function.library is None else f"{function.library.name.split()[0]} {ratio(gain)}",
+    )
+
+
+BOTTLENECKS = Layout(
+    (
+        Column("function", folds=True),
+        Column("one run", is_number=True),
+        Column("share", is_number=True),
+        Column("limit"),
+        Column("reached", is_number=True),
+        Column("left", is_number=True),
+        Column("library is faster", is_number=True),
+    ),
+    _row,
+)
