@@ -1,6 +1,7 @@
 """Searches functions in this process, and races their first choices with what the search finds; times instant answers.
 
-Programs are built and timed one after another. The search is that of a job, with an empty database.
+A batch of programs is built on all cores, and then one program after another is timed. The search is that of a job,
+with an empty database. The first function of each family is searched twice, with other seeds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ from loopwright.applying.instant import Candidate, random_arguments
 from loopwright.codegen.host import threads
 from loopwright.codegen.kinds import FailureKind, Stage
 from loopwright.codegen.machine.this_cpu import this_cpu
+from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.rules import prior
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
@@ -33,18 +37,31 @@ from tuner.space.builtin import builtin_space
 from tuner.types import Failure, Measured, Outcome
 from tuner.workload import make_workload
 
-SMOKE = ("--trials", "6", "--only", "softmax", "--models", "BERT")
+SMOKE = ("--trials", "12", "--only", "softmax", "--models", "BERT")
 MODELS = ("BERT", "ResNet-18")
 FEW = 8
 """Trials after which the search is looked at, too."""
+SEEDS = (1, 2)
+"""Of the two searches of a family's first function; other functions are searched with the first one."""
 BRIEF_SECONDS = 0.02
 """Of the timing of a trial."""
 ROUNDS = 15
 SAMPLE_SECONDS = 0.003
 
+Trace = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: the traces of the best of its first `FEW` trials, and of all; None if all failed."""
+
+    few: Trace | None
+    best: Trace | None
+    trials: int
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=int, default=128, help="of each function")
+    parser.add_argument("--trials", type=int, default=64, help="of each function (default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="FAMILY")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL")
 
@@ -57,12 +74,17 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
     for model in options.models:
         if ("answer", model) not in raw.latest("kind", "model"):
             raw.append({"kind": "answer", "model": model, **answered(model)})
-    for family in options.only:
-        done = raw.latest("kind", "family", "function")
-        for name, workload in functions(family, target):
-            if ("function", family, name) not in done:
-                figures = searched(workload, target, options.trials)
-                raw.append({"kind": "function", "family": family, "function": name, **figures})
+    load_intrinsics(target)
+    with ThreadPoolExecutor(threads.usable_cores()) as pool:
+        for family in options.only:
+            done = raw.latest("kind", "family", "function")
+            for place, (name, workload) in enumerate(functions(family, target)):
+                if ("function", family, name) not in done:
+                    seeds = SEEDS if place == 0 else SEEDS[:1]
+                    figures = compared(
+                        workload, target, *(searched(workload, target, options.trials, seed, pool) for seed in seeds)
+                    )
+                    raw.append({"kind": "function", "family": family, "function": name, **figures})
 
 
 def answered(model: str) -> dict[str, float]:
@@ -73,40 +95,62 @@ def answered(model: str) -> dict[str, float]:
     return found
 
 
-def searched(workload: tvm.IRModule, target: Target, trials: int) -> dict[str, Any]:
-    """Return the seconds of a call of the unscheduled program, of the first choice, and of the bests of the trials.
-
-    Programs that do not exist are left out. All run in turn.
-    """
+def searched(workload: tvm.IRModule, target: Target, trials: int, seed: int, pool: ThreadPoolExecutor) -> Found:
+    """Search a function. The programs of a batch are built by the pool, and timed in this thread when all are."""
     arguments = random_arguments(workload)
-    space = builtin_space(workload, target, 1)
     name = make_workload(workload["main"], "main").hash
     config = SearchConfig()
-    model, rng = CostModel(1, None, config.ranking), np.random.default_rng(1)
-    search = EvolutionarySearch(name, space, model, rng, config=config)
-    found: list[tuple[float, list[Any]]] = []
-    few: tuple[float, list[Any]] | None = None
-    made = 0
+    model, rng = CostModel(seed, None, config.ranking), np.random.default_rng(seed)
+    search = EvolutionarySearch(name, builtin_space(workload, target, seed), model, rng, config=config)
+    found: list[tuple[float, Trace]] = []
+    few, made = None, 0
     while made < trials and (batch := search.propose(min(config.batch, trials - made))):
-        for candidate in batch:
-            made += 1
-            trace = json.loads(candidate.trace_json or "null")
-            outcome: Outcome
-            try:
-                seconds = _brief(Candidate(workload, trace, target).bound(arguments))
-                outcome = Measured((seconds,), worker="")
-                found.append((seconds, trace))
-            except (RuntimeError, ValueError) as error:
-                outcome = Failure(Stage.BUILD, FailureKind.COMPILE, str(error), "")
+        traces = [json.loads(candidate.trace_json or "null") for candidate in batch]
+        programs = list(pool.map(lambda trace: _built(workload, trace, target), traces))
+        for candidate, trace, program in zip(batch, traces, programs, strict=True):
+            outcome = _measured(program, arguments)
+            if isinstance(outcome, Measured):
+                found.append((outcome.least, trace))
             search.observe(candidate, outcome)
+        made += len(batch)
         if made <= FEW:
-            few = min(found, key=lambda pair: pair[0], default=None)
-    best = min(found, key=lambda pair: pair[0], default=None)
-    first = next(iter(prior.choices(workload, target)), None)
-    traces = {"first": first, "few": few and few[1], "best": best and best[1]}
+            few = _least(found)
+    return Found(few, _least(found), made)
+
+
+def _built(workload: tvm.IRModule, trace: Trace | None, target: Target) -> Candidate | Exception:
+    try:
+        return Candidate(workload, trace, target)
+    except (RuntimeError, ValueError) as error:
+        return error
+
+
+def _measured(program: Candidate | Exception, arguments: list[Any]) -> Outcome:
+    if isinstance(program, Exception):
+        return Failure(Stage.BUILD, FailureKind.COMPILE, str(program), "")
+    try:
+        return Measured((_brief(program.bound(arguments)),), worker="")
+    except (RuntimeError, ValueError) as error:
+        return Failure(Stage.RUN, FailureKind.CRASH, str(error), "")
+
+
+def _least(found: Sequence[tuple[float, Trace]]) -> Trace | None:
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def compared(workload: tvm.IRModule, target: Target, search: Found, again: Found | None = None) -> dict[str, Any]:
+    """Return the seconds of a call of the unscheduled program, of the first choice, and of what searches found.
+
+    All run in turn. Programs that do not exist are left out; ``again`` is the best of the second search.
+    """
+    arguments = random_arguments(workload)
+    traces = {"first": next(iter(prior.choices(workload, target)), None), "few": search.few, "best": search.best}
+    if again is not None:
+        traces["again"] = again.best
     calls = {"unscheduled": Candidate(workload, None, target).bound(arguments)}
     calls |= {key: Candidate(workload, trace, target).bound(arguments) for key, trace in traces.items() if trace}
-    return {"seconds": _raced(calls), "made": made}
+    figures = {"seconds": _raced(calls), "made": search.trials}
+    return figures if again is None else figures | {"flipped": again.best != search.best}
 
 
 def _brief(call: Callable[[], None]) -> float:

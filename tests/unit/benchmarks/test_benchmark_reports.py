@@ -114,3 +114,31 @@ def test_the_page_of_a_run_on_another_machine_names_it() -> None:
     (figures,) = unpack(leaderboard.results)
     page = leaderboard.render([{name: figures[name] for name in figures if name != "machine"} | {"conditions": noted}])
     assert "Some CPU, 3 threads, 2030-01-31" in page
+
+
+def test_the_report_on_answers_without_trials_counts_the_unscheduled_program_and_each_flip() -> None:
+    noted = {"cpu": "Some CPU", "threads": 2, "date": "2030-01-31", "load": 0.0}
+    figures: list[dict[str, Any]] = [
+        {"family": "softmax", "function": "a", "seconds": {"unscheduled": 8.0, "first": 4.0, "few": 2.0, "best": 2.0}},
+        {"family": "softmax", "function": "b", "seconds": {"unscheduled": 1.0, "first": 9.0, "few": 2.0, "best": 1.0}},
+        {"family": "product", "function": "c", "seconds": {"unscheduled": 8.0, "first": 2.0, "few": 2.0, "best": 2.0}},
+    ]
+    figures[0] |= {"flipped": True, "seconds": {**figures[0]["seconds"], "again": 1.6}}
+    figures[2] |= {"flipped": False, "seconds": {**figures[2]["seconds"], "again": 2.1}}
+    steps = {"export": 1.0, "lower": 0.5, "predict": 9.0, "build": 2.0, "lower again": 0.4, "build again": 0.5}
+    answer = {"kind": "answer", "model": "BERT", "functions": 3, "predicted": 2, **steps}
+    lines = [
+        {"kind": "plan", "trials": 64, "conditions": noted},
+        *({"kind": "function", **each} for each in figures),
+        answer,
+    ]
+    page = report_of("prior").render(lines)
+    assert "| 0 trials, shapes held out, geometric mean | 0.85 | 0.95 | 0.79 | **missed** |" in page
+    assert "| 0 trials, the family with the least geometric mean | 0.7 | 0.85 | 0.71 | must reached |" in page
+    assert "| 8 trials, geometric mean | 0.95 | 0.98 | 1.00 | aim reached |" in page
+    assert "| instant answer, BERT, nothing known | 15 s | 3 s | 12.5 s | must reached |" in page
+    assert "| instant answer, BERT, all known | 1 s | 0.3 s | 0.9 s | must reached |" in page
+    assert "instant answer, ResNet-18, all known (not run)" in page
+    assert "2 functions were searched twice" in page
+    assert "1 of them got different programs" in page
+    assert "takes 25.0% longer in the median" in page
