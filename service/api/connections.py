@@ -1,19 +1,21 @@
-"""Connections with deadlines for idle clients, and with a limit of their number for each address."""
+"""Connections with deadlines for idle clients, and with limits of their number for each address and of headers."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.patience import RequestPatience
 from service.api.shares import Shares
 from service.problems import ProblemError
 
+_HEAD_BYTES = 2**16
+"""Of the first line and the headers of a request, which the parser itself does not limit. Not tuned."""
 
-class PatientConnection(H11Protocol):
+
+class PatientConnection(HttpToolsProtocol):
     """uvicorn's connection, with deadlines for headers, for bodies that the app does not read, and for slow readers.
 
     A body that is read has its deadlines in `WholeBody`. ``addresses`` counts connections; one too many is dropped.
@@ -24,6 +26,10 @@ class PatientConnection(H11Protocol):
         self._patience = patience
         self._addresses = addresses
         self._address: str | None = None
+        self._head_bytes = 0
+        """That have come of a head that is not whole yet."""
+        self._in_body = False
+        """Whether the head of a request is there, and its body is not."""
         self._awaited: float | None = None
         """Seconds that what is awaited of the other end may take; None: it is not its turn."""
         self._deadline: asyncio.TimerHandle | None = None
@@ -49,8 +55,21 @@ class PatientConnection(H11Protocol):
             self._address = None
 
     def data_received(self, data: bytes) -> None:
+        if not self._in_body:
+            self._head_bytes += len(data)
         super().data_received(data)
+        if self._head_bytes > _HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The headers of the request are too long.")
         self._look()
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = 0
+        self._in_body = True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -67,10 +86,10 @@ class PatientConnection(H11Protocol):
 
     def _look(self) -> None:
         """Set the deadline for what is awaited of the other end. Bytes that do not end it do not move the deadline."""
-        state = self.conn.their_state
-        if self.transport.is_closing() or (state is h11.SEND_BODY and self.cycle.response_complete):
+        answered = self.cycle is None or self.cycle.response_complete
+        if self.transport.is_closing() or (answered and self._in_body):
             self._await(self._patience.rest)
-        elif state is h11.IDLE:
+        elif answered and not self.pipeline:
             self._await(self._patience.head)
         else:
             self._await(None)
