@@ -73,8 +73,7 @@ def replacements(service: ServiceClient, client: Client, job: Job) -> dict[str, 
         "ci": {"model.pt2": f"model.pt2 --max-trials {TRIALS}"},
         "comparing": {"torch,compile,ort,openvino": "torch,ort --processes 1 --rounds 1"},
         "packs": {"ID": lambda: read_key(Path("team.key")).public.id},
-        "models": {"--wait": f"--max-trials {TRIALS} --wait", "GROUP": lambda: str(next(client.jobs()).info.group)},
-        "packaging": {"--output out": "--output another"},  # `out` is what the Python before it has written
+        "targets": {"--wait": f"--max-trials {TRIALS} --wait", "GROUP": lambda: str(next(client.jobs()).info.group)},
         "rechecks": {"0f2a4c6e8b1d3f507192a3b4c5d6e7f8": job.tasks[0].workload_hash},
         "users": {"http://HOST:8080": service.url, "ID": lambda: next(client.access.tokens()).id},
         # Where nobody listens.

@@ -31,7 +31,7 @@ EXPRESSIONS = [
     *(rule["expr"] for rule in RULES),
     *(target["expr"] for panel in PANELS for target in panel["targets"]),
 ]
-OPERATIONS = ROOT / "docs" / "operations.md"
+MONITORING = ROOT / "docs" / "monitoring.md"
 
 # tests/integration/service/test_service_metrics.py compares the catalogue with what /metrics answers.
 METRICS = {metric.name: (metric.exposed_kind, set(metric.labels)) for metric in CATALOGUE}
@@ -129,7 +129,7 @@ def test_every_alert_has_a_case_in_which_it_fires() -> None:
 
 
 def test_the_documentation_says_what_to_do_about_each_alert() -> None:
-    assert [row[0].strip("`") for row in documents.table(OPERATIONS, "alert")] == [rule["alert"] for rule in RULES]
+    assert [row[0].strip("`") for row in documents.table(MONITORING, "alert")] == [rule["alert"] for rule in RULES]
 
 
 def test_dashboards_are_provisioned_with_their_source() -> None:
