@@ -25,7 +25,7 @@ CEILINGS = {
     # looked up, and memory in huge pages. Convolutions of bytes by VNNI, images of bytes that are turned. Recurrent
     # layers as functions with all steps in them, also loops over PyTorch's cells. One command, with a service in the
     # background. Two jobs side by side, tags, phases, figures; what an assembly says of its loops; ablations.
-    "client": 41_810,
+    "client": 41_820,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races.
     "tuner": 8_200,

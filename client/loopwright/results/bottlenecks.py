@@ -17,7 +17,7 @@ def in_words(found: schemas.Bottlenecks) -> list[str]:
     if not found.functions:
         return ["no function has a latency yet"]
     longest = max(found.functions, key=lambda each: each.us)
-    share = "" if longest.model_share is None else f", {longest.model_share:.0%} of the functions' time"
+    share = "" if longest.model_share is None else f", {_share(longest.model_share)} of the functions' time"
     words = [
         f"{called(longest)} takes {latency(longest.us)}{share}{_limit(longest)}{_library(longest)}",
         f"its decision that matters most: {decision_words(longest.decision)}",
@@ -35,7 +35,7 @@ def decision_words(decision: schemas.Neighbour | schemas.EstimatedDecision | Non
     if isinstance(decision, schemas.EstimatedDecision):
         return (
             f"{decision.name} is {decision.value}, by a model of {plural(decision.trials, 'trial')}, of which it "
-            f"explains {decision.importance:.0%}; `loopwright record ablate` measures it"
+            f"explains {_share(decision.importance)}; `loopwright record ablate` measures it"
         )
     changes = "; ".join(changed(change) for change in decision.changes) or "a choice without a name"
     slowdown = decision.slowdown
@@ -44,11 +44,16 @@ def decision_words(decision: schemas.Neighbour | schemas.EstimatedDecision | Non
     return f"{changes} takes {ratio(slowdown.value, slowdown)} the time ({interval_words(slowdown)})"
 
 
+def _share(share: float) -> str:
+    """Return a share of one: ``87%``, ``4.2%``."""
+    return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
+
+
 def _limit(function: schemas.Bottleneck) -> str:
     if function.limit is None or function.roof_us is None:
         return ""
     reached = min(1.0, function.roof_us / function.us)
-    return f"; {function.limit} limits it, and it reaches {reached:.0%} of that limit"
+    return f"; {function.limit} limits it, and it reaches {_share(reached)} of that limit"
 
 
 def _library(function: schemas.Bottleneck) -> str:
@@ -74,11 +79,11 @@ def _gain(function: schemas.Bottleneck) -> float | None:
 def _row(function: schemas.Bottleneck) -> Row:
     gain = _gain(function)
     return (
-        called(function),
+        function.name if function.source is None else f"{function.source} {function.name}",
         latency(function.us),
-        "-" if function.model_share is None else f"{function.model_share:.1%}",
+        "-" if function.model_share is None else _share(function.model_share),
         function.limit or "-",
-        "-" if function.roof_us is None else f"{min(1.0, function.roof_us / function.us):.0%}",
+        "-" if function.roof_us is None else _share(min(1.0, function.roof_us / function.us)),
         latency(function.left_us),
         "-" if gain is None or function.library is None else f"{function.library.name.split()[0]} {ratio(gain)}",
     )
