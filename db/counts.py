@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,9 +12,9 @@ from sqlalchemy.orm import Session
 
 from db.conditions import trials_begun
 from db.job_counts import sums_by_state
-from db.models import Best, Job, LeaseLossCount, Task, Trial, TrialCount, TrialTally, Workload
+from db.models import Best, LeaseLossCount, Task, Trial, TrialCount, TrialTally, Workload
 from db.states import LeaseLoss
-from db.tallies import tally
+from db.tallies import Tallied, Tally, add_tally
 from db.upsert import add
 from loopwright.codegen.kinds import TrialState
 from tuner.types import LOSSES, Failure, Measured, Outcome, device_seconds
@@ -88,18 +89,40 @@ def count_lease_loss(session: Session, cause: LeaseLoss) -> None:
     add(session, LeaseLossCount, {"cause": cause}, {"losses": 1})
 
 
-def count_trial(session: Session, job: Job, task: Task, trial: Trial, outcome: Outcome, now: datetime) -> None:
-    """Count a trial that ends: to its task, to its user's use, and to all."""
-    name, learns = TrialState.MEASURED.value, trial.features is not None
-    match outcome:
-        case Measured():
-            task.best_secs = min(outcome.median, task.best_secs or outcome.median)
-            if trial.number == 0:
-                task.baseline_secs = outcome.median
-        case Failure():
-            name, learns = outcome.kind.value, learns and outcome.kind not in LOSSES
-            if trial.number > 0:
-                task.failures = task.failures | {name: task.failures.get(name, 0) + 1}
-    task.trials += trial.number > 0
-    task.device_secs += device_seconds(outcome.spans)
-    tally(session, job, trial, name, learns=learns, seconds=device_seconds(outcome.spans), now=now)
+@dataclass(frozen=True, slots=True)
+class CountedTrial:
+    """What counts of a trial besides its outcome; ``learns``: it has features, of which a cost model learns."""
+
+    number: int
+    device_class_id: str
+    tvm_version: str
+    learns: bool
+
+
+def count_trials(
+    session: Session,
+    ended: Iterable[tuple[Task, CountedTrial, Outcome]],
+    users: Mapping[str, str],
+    now: datetime,
+) -> None:
+    """Count trials that end: to their tasks, to the use of the ``users`` (by job), and to all."""
+    tallies: defaultdict[Tally, Tallied] = defaultdict(Tallied)
+    for task, trial, outcome in ended:
+        name, learns, seconds = TrialState.MEASURED.value, trial.learns, device_seconds(outcome.spans)
+        match outcome:
+            case Measured():
+                task.best_secs = min(outcome.median, task.best_secs or outcome.median)
+                if trial.number == 0:
+                    task.baseline_secs = outcome.median
+            case Failure():
+                name, learns = outcome.kind.value, learns and outcome.kind not in LOSSES
+                if trial.number > 0:
+                    task.failures = task.failures | {name: task.failures.get(name, 0) + 1}
+        task.trials += trial.number > 0
+        task.device_secs += seconds
+        tallied = tallies[Tally(task.id, name, users[task.job_id], trial.device_class_id, trial.tvm_version)]
+        tallied.trials += 1
+        tallied.samples += learns
+        tallied.device_seconds += seconds
+    for tally, tallied in tallies.items():
+        add_tally(session, tally, tallied, now)

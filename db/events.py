@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from db.engine.columns import clean_text
@@ -56,9 +56,10 @@ def task_event(
     _write(session, task.job_id, EventType.TASK, facts, now)
 
 
-def trial_event(session: Session, job_id: str, trial: Trial, now: datetime) -> None:
-    """Write that a trial has ended."""
-    _write(session, job_id, EventType.TRIAL, {"id": trial.id}, now)
+def trial_events(session: Session, trials: Sequence[tuple[str, str]], now: datetime) -> None:
+    """Write that trials have ended, given as job and trial, in this order."""
+    shared = {"type": EventType.TRIAL, "created_at": now}
+    session.execute(insert(Event), [{"job_id": job_id, "data": {"id": id}, **shared} for job_id, id in trials])
 
 
 def recheck_event(
@@ -97,7 +98,8 @@ class Events:
 
 def _trials(session: Session, events: Sequence[Event]) -> dict[str, TrialView]:
     ids = [event.data["id"] for event in events if event.type is EventType.TRIAL]
-    return {row.id: trial_view(row) for row in session.scalars(select(Trial).where(Trial.id.in_(ids)).options(LINE))}
+    views = (trial_view(*row) for row in session.execute(select(*LINE).where(Trial.id.in_(ids))))
+    return {view.id: view for view in views}
 
 
 def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -62,6 +64,14 @@ def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[
     if task.state != TaskState.RUNNING:
         raise LeaseLost(f"task {task_id} is {task.state}: it has not been started, or was taken over")
     return job, task
+
+
+def lock_jobs_of(session: Session, trial_ids: Collection[str]) -> dict[str, str]:
+    """Lock the jobs of some trials, and return the user of each by the job's id."""
+    jobs = select(Task.job_id).join(Trial, Trial.task_id == Task.id).where(Trial.id.in_(trial_ids))
+    # In the order in which everyone locks them.
+    locked = select(Job.id, Job.user_name).where(Job.id.in_(jobs)).order_by(Job.id)
+    return dict(session.execute(locked.with_for_update(key_share=True)).all())
 
 
 def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, Task, Trial] | None:

@@ -8,36 +8,46 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, select, tuple_
 from sqlalchemy.orm import Session
 
 from db.access.usage import day_of
 from db.engine.connections import Sessions
-from db.models import Base, Job, Trial, TrialCount, TrialTally, Usage
+from db.models import Base, TrialCount, TrialTally, Usage
 from db.upsert import add
 
 _AT_ONCE = 500
 """Tallies of one transaction. The jobs that count in them wait meanwhile. Not tuned."""
 
 
-def tally(
-    session: Session, job: Job, trial: Trial, outcome: str, *, learns: bool, seconds: float, now: datetime
-) -> None:
-    """Count a trial of a job that has ended, after ``seconds`` in measuring slots; the caller has the job's lock."""
-    add(
-        session,
-        TrialTally,
-        {"task_id": trial.task_id, "day": day_of(now), "outcome": outcome},
-        {"trials": 1, "samples": int(learns), "device_seconds": seconds},
-        {
-            "user_name": job.user_name,
-            "device_class_id": trial.device_class_id,
-            "tvm_version": trial.tvm_version,
-        },
-    )
+class Tally(NamedTuple):
+    """What is counted of a task on a day: trials with this outcome."""
+
+    task_id: str
+    outcome: str
+    user_name: str
+    device_class_id: str
+    tvm_version: str
+
+
+@dataclass(slots=True)
+class Tallied:
+    """What trials come to; ``samples`` of them teach a cost model, and they were so long in measuring slots."""
+
+    trials: int = 0
+    samples: int = 0
+    device_seconds: float = 0.0
+
+
+def add_tally(session: Session, tally: Tally, tallied: Tallied, now: datetime) -> None:
+    """Count trials that have ended now; the caller has the lock of their job."""
+    facts = tally._asdict()
+    key = {"task_id": facts.pop("task_id"), "day": day_of(now), "outcome": facts.pop("outcome")}
+    add(session, TrialTally, key, asdict(tallied), facts)
 
 
 class Tallies:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy.orm import defer
-
 from db.models import Trial as TrialRow
 from db.views import TrialView
 from loopwright.codegen.kinds import Lane, TrialState
@@ -16,7 +14,7 @@ from tuner.types import DeviceState, Failure, MeasureCandidate, Measured, Outcom
 def trial_value(row: TrialRow) -> Trial:
     """Return a trial as a search resumes from it."""
     candidate = MeasureCandidate(row.trace_json, row.origin, row.predicted, row.parent, predicted_by=row.predicted_by)
-    attempts = tuple(span for span in spans_of(row) if span.lane is not Lane.PROPOSE)
+    attempts = tuple(span for span in spans_of(row.spans) if span.lane is not Lane.PROPOSE)
     # Of an unfinished trial, only attempts that were killed are stored.
     killed = attempts if row.state is TrialState.PROPOSED else ()
     return Trial(row.id, candidate, _outcome(row, attempts), killed)
@@ -40,31 +38,21 @@ def stored_span(span: Span) -> list[Any]:
     return [span.lane, span.worker, round(span.start, 4), round(span.end, 4)]
 
 
-def spans_of(row: TrialRow) -> tuple[Span, ...]:
-    """Return the spans of work on a trial."""
-    return tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in row.spans or ())
+def spans_of(stored: list[Any] | None) -> tuple[Span, ...]:
+    """Return the spans of work on a trial, from how they are stored."""
+    return tuple(Span(Lane(lane), worker, start, end) for lane, worker, start, end in stored or ())
 
 
-LINE = defer(TrialRow.trace_json)
-"""What `trial_view` does without."""
+LINE = (
+    *(TrialRow.id, TrialRow.workload_hash, TrialRow.number, TrialRow.state, TrialRow.origin),
+    *(TrialRow.predicted, TrialRow.predicted_by, TrialRow.median),
+    *(TrialRow.failure_kind, TrialRow.failure_stage, TrialRow.failure_message),
+    *(TrialRow.worker, TrialRow.created_at, TrialRow.finished_at, TrialRow.spans),
+)
+"""The columns of `trial_view`, which a list reads without the rest of its rows, and without making objects of them."""
 
 
-def trial_view(row: TrialRow) -> TrialView:
-    """Return a trial as it is listed for its job."""
-    return TrialView(
-        id=row.id,
-        workload_hash=row.workload_hash,
-        number=row.number,
-        state=row.state,
-        origin=row.origin,
-        predicted=row.predicted,
-        predicted_by=row.predicted_by,
-        median=row.median,
-        failure_kind=row.failure_kind,
-        failure_stage=row.failure_stage,
-        failure_message=row.failure_message,
-        worker=row.worker,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-        spans=spans_of(row),
-    )
+def trial_view(*line: Any) -> TrialView:
+    """Return a trial as it is listed for its job, from the columns `LINE`."""
+    fields = *line[:-1], spans_of(line[-1])
+    return TrialView(*fields)

@@ -208,8 +208,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
-        """Record an outcome. Raises LeaseLost if this run no longer owns the trial: the run must end."""
+    def finish(self, *finished: tuple[Trial, Outcome]) -> None:
+        """Record the outcomes of trials, in this order. Raises LeaseLost if this run no longer owns one of the trials.
+
+        The run must end then; the outcomes of those that it owns are recorded.
+        """
         ...
 
     def note_kill(self, trial: Trial, attempt: Span) -> Trial:

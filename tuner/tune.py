@@ -357,13 +357,16 @@ class _Loop:
 
     def _collect(self) -> None:
         self._go_on()
+        finished: list[tuple[_TaskRun, Trial, Outcome]] = []
         for key, outcome in self._fleet.collect(_POLL_SECONDS):
             run, trial = self._in_flight.pop(key)
             if _killed(outcome) and len(trial.killed) + 1 < _KILLS:
                 self._submit_again(run, trial, outcome.spans[-1])
-                continue
-            outcome = self._possible(run, outcome)
-            self._ledger.finish(trial, outcome)
+            else:
+                finished.append((run, trial, self._possible(run, outcome)))
+        if finished:
+            self._ledger.finish(*((trial, outcome) for _, trial, outcome in finished))
+        for run, trial, outcome in finished:
             self._learn(run, trial, outcome)
             self._keep_for_closing()
 

@@ -103,11 +103,12 @@ class ClockLedger(MemoryLedger):
         self._run = run
         self._started = started
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
-        super().finish(trial, outcome)
-        if trial.candidate.trace_json is not None:
-            latency = outcome.median if isinstance(outcome, Measured) else None
-            self._run.observe(time.monotonic() - self._started, latency, trial.candidate.trace_json)
+    def finish(self, *finished: tuple[Trial, Outcome]) -> None:
+        super().finish(*finished)
+        for trial, outcome in finished:
+            if trial.candidate.trace_json is not None:
+                latency = outcome.median if isinstance(outcome, Measured) else None
+                self._run.observe(time.monotonic() - self._started, latency, trial.candidate.trace_json)
 
 
 def execute(request: Request) -> Run:

@@ -63,13 +63,17 @@ class DatabaseLedger:
     def propose(self, task: int, candidates: Sequence[MeasureCandidate], searched: Span | None = None) -> list[Trial]:
         return self._db.trials.propose(self._tasks[task].id, self._token, candidates, self._job.seed, searched)
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
-        if not self._db.trials.finish(trial.id, self._token, outcome):
-            raise LeaseLost(f"trial {trial.id} is no longer this run's")
-        if isinstance(outcome, Failure):
-            # Without the message, which can have many lines of what the program said. The ledger has it.
-            facts = {"trial": trial.id, "worker": outcome.worker}
-            log.info("trial %s failed: %s in %s", trial.id, outcome.kind, outcome.stage, extra=facts)
+    def finish(self, *finished: tuple[Trial, Outcome]) -> None:
+        outcomes = {trial.id: outcome for trial, outcome in finished}
+        written = self._db.trials.finish_all(outcomes, self._token)
+        for trial_id in outcomes:
+            if trial_id not in written:
+                raise LeaseLost(f"trial {trial_id} is no longer this run's")
+        for trial_id, outcome in outcomes.items():
+            if isinstance(outcome, Failure):
+                # Without the message, which can have many lines of what the program said. The ledger has it.
+                facts = {"trial": trial_id, "worker": outcome.worker}
+                log.info("trial %s failed: %s in %s", trial_id, outcome.kind, outcome.stage, extra=facts)
 
     def note_kill(self, trial: Trial, attempt: Span) -> Trial:
         noted = self._db.trials.note_kill(trial.id, self._token, attempt)

@@ -87,7 +87,7 @@ class LedgerContract:
     def test_tasks_do_not_share_candidates(self, ledger: Ledger) -> None:
         one, other = ledger.propose(0, [BASELINE]), ledger.propose(1, [BASELINE])
         assert one[0].id != other[0].id
-        ledger.finish(one[0], MEASURED)
+        ledger.finish((one[0], MEASURED))
         assert [trial.outcome for trial in ledger.history(1)] == [None]
 
     @pytest.mark.parametrize(
@@ -104,15 +104,14 @@ class LedgerContract:
     )
     def test_an_outcome_comes_back_as_it_was(self, ledger: Ledger, reopen: Reopen, outcome: Outcome) -> None:
         trials = ledger.propose(0, candidates(3))
-        ledger.finish(trials[1], outcome)
+        ledger.finish((trials[1], outcome))
         assert [trial.outcome for trial in ledger.history(0)] == [None, outcome, None]
         assert [trial.outcome for trial in reopen(ledger).history(0)] == [None, outcome, None]
 
     def test_the_times_of_an_outcome_come_back(self, ledger: Ledger, reopen: Reopen) -> None:
         proposing = Span(Lane.PROPOSE, "search", 99.0, 100.0)
         measured, failed = ledger.propose(0, candidates(2), proposing)
-        ledger.finish(measured, MEASURED)
-        ledger.finish(failed, Failure(Stage.RUN, FailureKind.CRASH, "", "worker", SPANS))
+        ledger.finish((measured, MEASURED), (failed, Failure(Stage.RUN, FailureKind.CRASH, "", "worker", SPANS)))
         for trial in reopen(ledger).history(0):
             assert trial.outcome is not None
             assert trial.outcome.spans == SPANS
@@ -127,23 +126,23 @@ class LedgerContract:
         assert untouched == other
         twice = later.note_kill(noted, SPANS[0])
         assert twice.killed == (SPANS[1], SPANS[0])
-        later.finish(twice, MEASURED)
+        later.finish((twice, MEASURED))
         assert [trial.outcome for trial in later.history(0)] == [MEASURED, None]
 
     def test_the_first_outcome_stands(self, ledger: Ledger) -> None:
         (trial,) = ledger.propose(0, candidates(1))
-        ledger.finish(trial, MEASURED)
+        ledger.finish((trial, MEASURED))
         with suppress(LeaseLost):
-            ledger.finish(trial, Failure(Stage.RUN, FailureKind.CRASH, "late", "worker"))
+            ledger.finish((trial, Failure(Stage.RUN, FailureKind.CRASH, "late", "worker")))
         assert [known.outcome for known in ledger.history(0)] == [MEASURED]
 
     def test_a_later_run_goes_on(self, ledger: Ledger, reopen: Reopen) -> None:
         trials = ledger.propose(0, candidates(2))
-        ledger.finish(trials[0], MEASURED)
+        ledger.finish((trials[0], MEASURED))
         later = reopen(ledger)
         unfinished = [trial for trial in later.history(0) if trial.outcome is None]
         assert unfinished == [trials[1]]
-        later.finish(unfinished[0], MEASURED)
+        later.finish((unfinished[0], MEASURED))
         assert [trial.candidate for trial in later.propose(0, candidates(3))] == candidates(1, first=2)
         assert [trial.id for trial in later.history(0)][:2] == [trial.id for trial in trials]
 
@@ -158,17 +157,17 @@ class LedgerContract:
     @pytest.mark.parametrize("stopped", list(StopReason))
     def test_a_task_is_certified(self, ledger: Ledger, stopped: StopReason) -> None:
         baseline, best = ledger.propose(0, [BASELINE, *candidates(1)])
-        ledger.finish(baseline, MEASURED)
-        ledger.finish(best, MEASURED)
+        ledger.finish((baseline, MEASURED))
+        ledger.finish((best, MEASURED))
         ledger.certify(0, certificate(best.candidate.hash), stopped)
 
     def test_a_task_is_certified_with_its_baseline(self, ledger: Ledger) -> None:
         (baseline,) = ledger.propose(0, [BASELINE])
-        ledger.finish(baseline, MEASURED)
+        ledger.finish((baseline, MEASURED))
         ledger.certify(0, certificate(BASELINE.hash), StopReason.EXHAUSTED)
 
     def test_one_task_fails_while_the_other_goes_on(self, ledger: Ledger) -> None:
         ledger.fail(0, "the unscheduled function failed")
         (trial,) = ledger.propose(1, [BASELINE])
-        ledger.finish(trial, MEASURED)
+        ledger.finish((trial, MEASURED))
         ledger.certify(1, certificate(BASELINE.hash), StopReason.BUDGET)

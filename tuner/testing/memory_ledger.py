@@ -35,10 +35,11 @@ class MemoryLedger:
         lines.update({trial.candidate.hash: trial for trial in made})
         return made
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
-        lines = self.trials[int(trial.id.split("/")[0])]
-        if lines[trial.candidate.hash].outcome is None:
-            lines[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
+    def finish(self, *finished: tuple[Trial, Outcome]) -> None:
+        for trial, outcome in finished:
+            lines = self.trials[int(trial.id.split("/")[0])]
+            if lines[trial.candidate.hash].outcome is None:
+                lines[trial.candidate.hash] = Trial(trial.id, trial.candidate, outcome)
 
     def note_kill(self, trial: Trial, attempt: Span) -> Trial:
         lines = self.trials[int(trial.id.split("/")[0])]

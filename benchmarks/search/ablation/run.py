@@ -164,9 +164,10 @@ class CurveLedger(MemoryLedger):
         super().__init__(1)
         self.best: list[float | None] = []
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
-        super().finish(trial, outcome)
-        if trial.candidate.trace_json is not None:
-            last = self.best[-1] if self.best else None
-            latency = outcome.least if isinstance(outcome, Measured) else None
-            self.best.append(min((value for value in (last, latency) if value is not None), default=None))
+    def finish(self, *finished: tuple[Trial, Outcome]) -> None:
+        super().finish(*finished)
+        for trial, outcome in finished:
+            if trial.candidate.trace_json is not None:
+                last = self.best[-1] if self.best else None
+                latency = outcome.least if isinstance(outcome, Measured) else None
+                self.best.append(min((value for value in (last, latency) if value is not None), default=None))

@@ -166,7 +166,7 @@ def test_functions_that_the_time_of_a_job_left_out_are_certified_by_jobs_of_the_
     ledger = DatabaseLedger(world.db, claimed, tasks, 64)
     baseline, candidate = ledger.propose(0, [BASELINE, MeasureCandidate("[1]", Origin.RANDOM)])
     for trial in (baseline, candidate):
-        ledger.finish(trial, Measured((0.1,), "worker"))
+        ledger.finish((trial, Measured((0.1,), "worker")))
     ledger.certify(0, world.certificate(candidate, 0.1), StopReason.TIME)
     ledger.postpone(1)
     ClaimedTasks.read(world.db, claimed).finish()

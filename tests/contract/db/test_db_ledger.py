@@ -38,7 +38,7 @@ class TestDatabaseLedger(LedgerContract):
     [
         lambda ledger, trial: ledger.history(0),
         lambda ledger, trial: ledger.propose(0, candidates(1, first=9)),
-        lambda ledger, trial: ledger.finish(trial, MEASURED),
+        lambda ledger, trial: ledger.finish((trial, MEASURED)),
         lambda ledger, trial: ledger.note_kill(trial, SPANS[1]),
         lambda ledger, trial: ledger.certify(0, certificate(BASELINE.hash), StopReason.BUDGET),
         lambda ledger, trial: ledger.fail(0, "no result"),
@@ -74,7 +74,7 @@ def test_a_job_says_once_that_its_races_waited_for_the_machine(world: World) -> 
     ledger = claimed_ledger(world)
     for task in (0, 1):
         (trial,) = ledger.propose(task, [BASELINE])
-        ledger.finish(trial, MEASURED)
+        ledger.finish((trial, MEASURED))
         ledger.certify(task, replace(certificate(BASELINE.hash), waited=Waited(1.5, 2.0)), StopReason.BUDGET)
     assert world.db.jobs.get(job.id).notes == (WAITED,)
 

@@ -169,6 +169,29 @@ def test_a_late_result_with_an_old_token_is_discarded(world: World) -> None:
     assert not world.db.trials.finish("nothing", new.lease_token, CRASH)
 
 
+def test_outcomes_that_arrive_together_are_written_in_their_order_without_those_of_others(world: World) -> None:
+    claimed, task = world.started("a", "b")
+    second = world.task(claimed.job.id, 1)
+    assert world.db.tasks.try_start(second.id, claimed.lease_token)
+    done, one, two = world.propose(claimed, task, "[1]", "[2]", "[3]")
+    (three,) = world.propose(claimed, second, "[1]")
+    spans = (Span(Lane.MEASURE, "worker", 9.0, 9.5),)
+    fast = Measured((0.25,), "worker", spans)
+    assert world.db.trials.finish(done.id, claimed.lease_token, CRASH)
+    together = {three.id: Measured((4.0,), "w"), done.id: fast, two.id: fast, "nothing": fast, one.id: CRASH}
+    assert world.db.trials.finish_all(together, "another's") == set()
+    assert world.db.trials.finish_all(together, claimed.lease_token) == {one.id, two.id, three.id}
+    changes = [event.change for event in world.db.events.after(claimed.job.id)]
+    ended = [change.trial.id for change in changes if isinstance(change, TrialFinished)]
+    assert ended == [done.id, three.id, two.id, one.id]
+    assert [trial.outcome for trial in world.db.trials.history(task.id)] == [CRASH, CRASH, fast]
+    first, other = world.db.tasks.of_job(claimed.job.id)
+    assert (first.trials, first.failures, first.best_secs) == (3, {FailureKind.CRASH: 2}, 0.25)
+    assert (other.trials, other.failures, other.best_secs, other.device_secs) == (1, {}, 4.0, 0.0)
+    use = world.db.uses.of("owner").today
+    assert (use.trials, use.device_seconds) == (4, 0.5)
+
+
 def test_the_event_of_a_trial_is_its_line(world: World) -> None:
     claimed, task = world.started()
     [trial] = world.propose(claimed, task, "[1]")

@@ -99,10 +99,11 @@ class _Ledger(MemoryLedger):
         self._after = after
         self._finished = 0
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
-        super().finish(trial, outcome)
-        self._finished += 1
-        self._after(self, self._finished)
+    def finish(self, *finished: tuple[Trial, Outcome]) -> None:
+        for each in finished:
+            super().finish(each)
+            self._finished += 1
+            self._after(self, self._finished)
 
 
 def _tune(request: TuneRequest = REQUEST, fleet: SimulatedFleet | None = None) -> tuple[MemoryLedger, SimulatedFleet]:
