@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.access.visibility import count_seen
 from db.conditions import trials_begun
 from db.job_counts import sums_by_state
 from db.models import Best, LeaseLossCount, Task, Trial, TrialCount, TrialTally, Workload
@@ -46,7 +47,6 @@ class Totals:
     workloads: int
     bests: int
     trials: int
-    trials_since: int
     saved_secs: float
     search_saved_secs: float
 
@@ -67,18 +67,21 @@ def count(session: Session) -> Counts:
     )
 
 
-def totals(session: Session, since: datetime) -> Totals:
-    """Everything that there is; ``trials_since`` counts those that were proposed after `since` and have ended."""
+def trials_since(session: Session, since: datetime) -> int:
+    """Return the number of trials that were proposed after `since` and have ended, without baselines."""
+    recent = select(Trial.id).where(Trial.created_at > since, Trial.number > 0, Trial.state != TrialState.PROPOSED)
+    return count_seen(session, recent, Trial.workload_hash)
+
+
+def totals(session: Session) -> Totals:
+    """Everything that there is."""
     by_state = sums_by_state(session)
     # Those of a job that has not ended are counted in its tasks.
-    ended = Trial.number > 0, Trial.state != TrialState.PROPOSED
-    recent = select(func.count()).where(Trial.created_at > since, *ended)
     return Totals(
         jobs={state: jobs for state, (jobs, *_) in by_state.items() if jobs},
-        workloads=session.scalar(select(func.count()).select_from(Workload)) or 0,
-        bests=session.scalar(select(func.count()).select_from(Best)) or 0,
+        workloads=count_seen(session, select(Workload.hash), Workload.hash),
+        bests=count_seen(session, select(Best.workload_hash), Best.workload_hash),
         trials=sum(trials for _, trials, *_ in by_state.values()) + int(session.scalars(trials_begun()).one()),
-        trials_since=session.scalar(recent) or 0,
         saved_secs=sum(saved for *_, saved, _ in by_state.values()),
         search_saved_secs=sum(search_saved for *_, search_saved in by_state.values()),
     )

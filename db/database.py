@@ -17,7 +17,7 @@ from db.access.users import Users
 from db.access.visibility import Viewer, limit_to
 from db.access.webhooks import Webhooks
 from db.cost_models import CostModels
-from db.counts import Counts, Totals, count, totals
+from db.counts import Counts, Totals, count, totals, trials_since
 from db.devices import Devices
 from db.engine.columns import Clock
 from db.engine.connections import CONNECTIONS, Sessions, create_engine
@@ -130,10 +130,15 @@ class Database:
         with self._sessions.read() as session:
             return count(session)
 
-    def totals(self, within: float) -> Totals:
-        """Return the totals; ``trials_since`` counts the trials of the last `within` seconds that have ended."""
+    def totals(self) -> Totals:
+        """Return how much there is of everything."""
         with self._sessions.read() as session:
-            return totals(session, self._sessions.now() - timedelta(seconds=within))
+            return totals(session)
+
+    def trials_within(self, seconds: float) -> int:
+        """Return how many trials of the last so many seconds have ended, baselines aside: it looks at each of them."""
+        with self._sessions.read() as session:
+            return trials_since(session, self._sessions.now() - timedelta(seconds=seconds))
 
     def close(self) -> None:
         """Close all connections."""

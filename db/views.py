@@ -343,6 +343,7 @@ class RecordView:
 
     id: str
     workload_hash: str
+    candidate_hash: str
     name: str
     target_json: str
     device_class_id: str

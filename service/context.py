@@ -16,12 +16,14 @@ from service.api.liveness import LIVE_SECONDS as LIVE_SECONDS
 from service.api.request_metrics import RequestMetrics
 from service.api.sandbox import Sandbox
 from service.api.shares import Shares
+from service.api.written import Written
 from service.identity.visitor import Identities, Visitor
 from service.settings import Settings
 from tuner.inspection.answers import Assembly, DecisionTable
 
 _ASSEMBLY_CHARACTERS = 32 * 2**20
 _DECISION_CELLS = 2**20
+_VIEWERS = 1000
 _FINISHED_TASKS = 20_000
 """Some tens of megabytes. Not tuned."""
 
@@ -41,8 +43,12 @@ class Context:
     parsers: CapacityLimiter
     requests: RequestMetrics
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
-    finished: Cache[schemas.Job] = field(default_factory=lambda: Cache(_FINISHED_TASKS, lambda job: 1 + len(job.tasks)))
+    finished: Cache[Written[schemas.Job]] = field(
+        default_factory=lambda: Cache(_FINISHED_TASKS, lambda job: 1 + len(job.model.tasks))
+    )
     """Jobs that have ended, by id: they never change. Whoever takes one has read it from the database as its viewer."""
+    recent_trials: Cache[int] = field(default_factory=lambda: Cache(_VIEWERS, lambda _: 1))
+    """By viewer and time."""
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))
 
 

@@ -59,7 +59,8 @@ def questions(db: Database, size: Size) -> list[Question]:
             "page of 50 jobs with their tasks", lambda: db.tasks.of_jobs([job.id for job in db.jobs.page(50).items]), 30
         ),
         Question("one job with its tasks", lambda: (db.jobs.get(id := next(some_job)), db.tasks.of_job(id)), 20),
-        Question("totals of the overview", lambda: db.totals(_HOUR), 30),
+        Question("totals of the overview", lambda: db.totals(), 30),
+        Question("trials of the last hour", lambda: db.trials_within(_HOUR), 30),
         Question("counts of /metrics", db.counts, 20),
         Question("records by latency", lambda: db.records.page(sort="latency"), 50),
         Question(

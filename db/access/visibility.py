@@ -13,12 +13,17 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any, TypeVarTuple
 
-from sqlalchemy import ColumnElement, exists, or_
-from sqlalchemy.orm import InstrumentedAttribute, ORMExecuteState, with_loader_criteria
+from sqlalchemy import Boolean, Select, exists, func, literal, or_, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import InstrumentedAttribute, ORMExecuteState, Session, with_loader_criteria
 from sqlalchemy.orm.util import LoaderCriteriaOption
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from db.conditions import FALSE, TRUE
+from db.engine.connections import is_limited
 from db.models import (
     Ablation,
     Best,
@@ -35,6 +40,8 @@ from db.models import (
     WorkloadHolder,
 )
 
+Columns = TypeVarTuple("Columns")
+
 # Aliases, so that they are not taken for the tables of the query that the conditions are added to.
 _JOBS = Job.__table__.alias("visible_jobs")
 _WORKLOADS = Workload.__table__.alias("visible_workloads")
@@ -47,6 +54,11 @@ class Viewer:
 
     user_name: str | None
 
+    @property
+    def name(self) -> str:
+        """The name that conditions compare with: a guest's is nobody's."""
+        return self.user_name or ""
+
 
 def limit_to(viewer: Viewer, state: ORMExecuteState) -> None:
     """Add the conditions of ``viewer`` to a SELECT that a session is about to run."""
@@ -54,16 +66,30 @@ def limit_to(viewer: Viewer, state: ORMExecuteState) -> None:
         state.statement = state.statement.options(*_criteria(viewer))
 
 
+def count_seen(session: Session, rows: Select[*Columns], workload_hash: InstrumentedAttribute[str]) -> int:
+    """Return how many rows of workloads the viewer of a session sees, without looking whether each is seen.
+
+    ``rows`` selects the rows of a table; ``workload_hash`` is its column.
+    """
+    counted = rows.with_only_columns(func.count(), maintain_column_froms=True)
+    # Not as a statement of the session, which would add the conditions of its viewer.
+    everything = session.connection().scalar(counted) or 0
+    if not is_limited(session):
+        return everything
+    may_be_hidden = counted.where(workload_hash.in_(select(_WORKLOADS.c.hash).where(_WORKLOADS.c.shared.is_(FALSE))))
+    return everything - (session.connection().scalar(may_be_hidden) or 0) + (session.scalar(may_be_hidden) or 0)
+
+
 @functools.lru_cache(maxsize=1024)
 def _criteria(viewer: Viewer) -> tuple[LoaderCriteriaOption, ...]:
     """Return the conditions of ``viewer``: made anew for each statement, they would cost more than it does."""
-    jobs, counts = (or_(table.private.is_(FALSE), table.user_name == viewer.user_name) for table in (Job, JobCount))
+    jobs, counts = (or_(table.private.is_(FALSE), table.user_name == viewer.name) for table in (Job, JobCount))
     of_job = [
-        with_loader_criteria(table, _job_seen(viewer, table.job_id))
+        with_loader_criteria(table, _of_seen_job(table.job_id, viewer))
         for table in (Task, Event, Comparison, Gate, Recheck, Ablation)
     ]
     of_workload = [
-        with_loader_criteria(table, _workload_seen(viewer, workload_hash))
+        with_loader_criteria(table, _of_seen_workload(workload_hash, viewer))
         for table, workload_hash in (
             (Workload, Workload.hash),
             *((table, table.workload_hash) for table in (Trial, Certificate, Best)),
@@ -73,14 +99,43 @@ def _criteria(viewer: Viewer) -> tuple[LoaderCriteriaOption, ...]:
     return (*of_themselves, *of_job, *of_workload)
 
 
+class _Seen(FunctionElement[bool]):
+    """A condition on the id of a job, or the hash of a workload, and the name of a viewer.
+
+    It becomes a subquery only where a statement is compiled: a statement that is known is looked up by all its parts,
+    and those of ten subqueries would take longer than the statement itself.
+    """
+
+    type = Boolean()
+
+    def __init__(self, key: InstrumentedAttribute[str], viewer: Viewer) -> None:
+        super().__init__(key, literal(viewer.name))
+
+
+class _of_seen_job(_Seen):
+    inherit_cache = True
+
+
+class _of_seen_workload(_Seen):
+    inherit_cache = True
+
+
 # What is hidden is in small indexes, which are looked into for each row: most is shared. A condition that something is
 # seen would read the row of each job or workload, whose columns come after its module.
 
 
-def _job_seen(viewer: Viewer, job_id: InstrumentedAttribute[str]) -> ColumnElement[bool]:
-    return ~exists().where(_JOBS.c.id == job_id, _JOBS.c.private.is_(TRUE), _JOBS.c.user_name != viewer.user_name)
+@compiles(_of_seen_job)
+def _compile_job(seen: _of_seen_job, compiler: SQLCompiler, **how: Any) -> str:
+    job_id, name = seen.clauses
+    return compiler.process(
+        ~exists().where(_JOBS.c.id == job_id, _JOBS.c.private.is_(TRUE), _JOBS.c.user_name != name), **how
+    )
 
 
-def _workload_seen(viewer: Viewer, workload_hash: InstrumentedAttribute[str]) -> ColumnElement[bool]:
-    holds = exists().where(_HOLDERS.c.workload_hash == _WORKLOADS.c.hash, _HOLDERS.c.user_name == viewer.user_name)
-    return ~exists().where(_WORKLOADS.c.hash == workload_hash, _WORKLOADS.c.shared.is_(FALSE), ~holds)
+@compiles(_of_seen_workload)
+def _compile_workload(seen: _of_seen_workload, compiler: SQLCompiler, **how: Any) -> str:
+    workload_hash, name = seen.clauses
+    holds = exists().where(_HOLDERS.c.workload_hash == _WORKLOADS.c.hash, _HOLDERS.c.user_name == name)
+    return compiler.process(
+        ~exists().where(_WORKLOADS.c.hash == workload_hash, _WORKLOADS.c.shared.is_(FALSE), ~holds), **how
+    )

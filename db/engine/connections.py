@@ -38,6 +38,7 @@ _UNANSWERED_MS = 10_000
 """After so long, what was sent and not confirmed by the server's machine ends a connection."""
 
 Limit = Callable[[ORMExecuteState], None]
+_LIMIT = "limit"
 
 
 def normalise_url(url: str) -> URL:
@@ -121,6 +122,21 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql(f"BEGIN {connection.get_execution_options().get(_SQLITE_BEGIN, 'IMMEDIATE')}")
 
 
+class _LimitedSession(Session):
+    """A session whose limit is in its ``info``. Listening to each session would cost more than a statement does."""
+
+
+@event.listens_for(_LimitedSession, "do_orm_execute")
+def _limit(state: ORMExecuteState) -> None:
+    limit: Limit = state.session.info[_LIMIT]
+    limit(state)
+
+
+def is_limited(session: Session) -> bool:
+    """Return whether the session has a limit on what it reads."""
+    return isinstance(session, _LimitedSession)
+
+
 class Sessions:
     """Short transactions on one engine, and the clock that stamps them.
 
@@ -153,9 +169,8 @@ class Sessions:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One snapshot; what is changed in it is not stored."""
-        with translated(), Session(self._reader, expire_on_commit=False) as session:
-            if self._limit is not None:
-                event.listen(session, "do_orm_execute", self._limit)
+        kind, info = (Session, None) if self._limit is None else (_LimitedSession, {_LIMIT: self._limit})
+        with translated(), kind(self._reader, expire_on_commit=False, info=info) as session:
             yield session
 
     @contextmanager

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeVarTuple
+from typing import Any, Literal, TypeVarTuple
 
-from sqlalchemy import ColumnElement, Select, UnaryExpression, func, null, or_, select
+from sqlalchemy import ColumnElement, Select, Subquery, UnaryExpression, func, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from db.access.visibility import count_seen
 from db.engine.connections import Sessions
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
 from db.results.evidence import interval_of
@@ -119,11 +120,14 @@ def _keys(query: LeaderboardQuery, offset: int, limit: int) -> Select[str, str]:
     return keys.offset(offset).limit(limit)
 
 
-def _rows(session: Session, query: LeaderboardQuery, offset: int, limit: int) -> list[LeaderboardRow]:
-    keys = _keys(query, offset, limit).subquery()
+def _rows(session: Session, keys: Subquery, order: Sequence[ColumnElement[Any]]) -> list[LeaderboardRow]:
+    """Return the bests with some keys, in an order."""
+    # In the order of the fields of a row; columns, not objects of whole rows: there are hundreds.
     wanted = (
-        select(Best, Workload.args, Target.json, DeviceClass.model, Trial.id, Trial.trace_json.is_(None))
-        .add_columns(Certificate.regressed_at.is_not(None), Certificate.document, Job.id, Job.name)
+        select(Best.workload_hash, Best.name, Best.op, Workload.args, Target.json, Best.device_class_id)
+        .add_columns(DeviceClass.model, Best.baseline_median, Best.best_median, Best.speedup, Certificate.document)
+        .add_columns(Best.spread, Best.peak_share, Trial.trace_json.is_(None), Best.created_at)
+        .add_columns(Certificate.regressed_at.is_not(None), Best.certificate_id, Trial.id, Job.id, Job.name)
         .join(keys, (keys.c.workload_hash == Best.workload_hash) & (keys.c.device_class_id == Best.device_class_id))
         .join(Workload, Workload.hash == Best.workload_hash)
         .join(DeviceClass, DeviceClass.id == Best.device_class_id)
@@ -132,45 +136,19 @@ def _rows(session: Session, query: LeaderboardQuery, offset: int, limit: int) ->
         .join(Trial, Trial.id == Certificate.trial_id)
         .outerjoin(Task, Task.id == Trial.task_id)
         .outerjoin(Job, Job.id == Task.job_id)
-        .order_by(*_order(query))
+        .order_by(*order)
     )
-    return [_row(*row) for row in session.execute(wanted)]
+    return [_row(*columns) for columns in session.execute(wanted)]
 
 
-def _row(
-    best: Best,
-    args: list[tuple[list[int], str, str]],
-    target_json: str,
-    model: str,
-    trial_id: str,
-    is_baseline: bool,
-    regressed: bool,
-    document: str,
-    job_id: str | None,
-    job_name: str | None,
-) -> LeaderboardRow:
-    return LeaderboardRow(
-        workload_hash=best.workload_hash,
-        name=best.name,
-        op=best.op,
-        args=tuple(TensorInfo(tuple(shape), dtype, Values(values)) for shape, dtype, values in args),
-        target_json=target_json,
-        device_class_id=best.device_class_id,
-        device_model=model,
-        baseline_median=best.baseline_median,
-        best_median=best.best_median,
-        speedup=best.speedup,
-        interval=interval_of(document),
-        spread=best.spread,
-        peak_share=best.peak_share,
-        is_baseline=is_baseline,
-        created_at=best.created_at,
-        regressed=regressed,
-        certificate_id=best.certificate_id,
-        trial_id=trial_id,
-        job_id=job_id,
-        job_name=job_name,
-    )
+def _row(hash: str, name: str, op: str, args: list[tuple[list[int], str, str]], *others: Any) -> LeaderboardRow:
+    target_json, device_class_id, model, baseline, best, speedup, document, *rest = others
+    figures = baseline, best, speedup, interval_of(document)
+    return LeaderboardRow(hash, name, op, _tensors(args), target_json, device_class_id, model, *figures, *rest)
+
+
+def _tensors(args: list[tuple[list[int], str, str]]) -> tuple[TensorInfo, ...]:
+    return tuple(TensorInfo(tuple(shape), dtype, Values(values)) for shape, dtype, values in args)
 
 
 class Leaderboard:
@@ -180,19 +158,25 @@ class Leaderboard:
     def page(self, query: LeaderboardQuery, offset: int = 0, limit: int = 50) -> tuple[list[LeaderboardRow], int]:
         """At most `limit` rows from `offset` on, and how many there are in all."""
         with self._sessions.read() as session:
-            total = session.scalar(_filtered(select(func.count()).select_from(Best), query)) or 0
-            return (_rows(session, query, offset, limit) if offset < total else []), total
+            total = count_seen(session, _filtered(select(Best.workload_hash), query), Best.workload_hash)
+            if offset >= total:
+                return [], total
+            return _rows(session, _keys(query, offset, limit).subquery(), _order(query)), total
 
-    def newest(self, limit: int) -> list[LeaderboardRow]:
-        """At most `limit` rows, the newest first."""
+    def gainers(self, newest: int, most: int) -> list[LeaderboardRow]:
+        """Return at most `most` of the `newest` bests: those that save most a call, the greatest first."""
+        recent = _keys(LeaderboardQuery(), 0, newest).add_columns(Best.baseline_median - Best.best_median).subquery()
+        hash, device_class_id, gain = recent.c
+        first = select(hash, device_class_id).order_by(gain.desc(), hash, device_class_id).limit(most).subquery()
+        order = (Best.baseline_median - Best.best_median).desc(), Best.workload_hash.asc(), Best.device_class_id.asc()
         with self._sessions.read() as session:
-            return _rows(session, LeaderboardQuery(), 0, limit)
+            return _rows(session, first, order)
 
     def all(self, query: LeaderboardQuery) -> Iterator[LeaderboardRow]:
         """Every row, a few thousand at a time, from one snapshot."""
         with self._sessions.read() as session:
             offset = 0
-            while rows := _rows(session, query, offset, _CHUNK):
+            while rows := _rows(session, _keys(query, offset, _CHUNK).subquery(), _order(query)):
                 yield from rows
                 offset += _CHUNK
 

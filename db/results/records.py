@@ -53,6 +53,7 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
     return RecordView(
         id=trial.id,
         workload_hash=trial.workload_hash,
+        candidate_hash=trial.candidate_hash,
         name=name,
         target_json=target_json,
         device_class_id=trial.device_class_id,

@@ -21,7 +21,7 @@ from service.identity.visitor import Asking, Visitor
 from service.jobs import wire
 from service.jobs.chrome_trace import TIMELINE, chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
-from service.jobs.finished import on_wire
+from service.jobs.finished import on_wire, page_json
 from service.jobs.submission import preview, resubmit, submit
 from service.problems import BODY, CONFLICTS, ProblemError, file_response
 from service.records import exchange
@@ -87,7 +87,7 @@ def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
     return preview(ctx, body)
 
 
-@router.get("")
+@router.get("", response_model=schemas.Page[schemas.Job])
 def list_jobs(
     ctx: Ctx,
     paging: Paging,
@@ -100,7 +100,7 @@ def list_jobs(
     tag: Annotated[str | None, Query(max_length=64, description="Only jobs with this tag")] = None,
     sort: Annotated[schemas.JobSort, Query(description="Column to sort by")] = "created",
     order: Annotated[Literal["asc", "desc"] | None, Query(description="Without it, what suits the column")] = None,
-) -> schemas.Page[schemas.Job]:
+) -> Response:
     """List jobs, the newest first unless sorted otherwise."""
     states = [JobState(each) for each in state or ()]
     descending = sort != "name" if order is None else order == "desc"
@@ -112,7 +112,7 @@ def list_jobs(
         sort=JobSort(sort),
         descending=descending,
     )
-    return schemas.Page(items=on_wire(ctx, page.items), next_page_token=page.next_page_token)
+    return Response(page_json(ctx, page), media_type="application/json")
 
 
 @router.get("/{job_id}")

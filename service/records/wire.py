@@ -26,7 +26,7 @@ from loopwright.codegen.weights.packed_weight import packs_weight
 from service.records.reproduce import reproduce
 from service.units import micros
 from tuner.inspection.answers import Assembly, LoopModel, Scripts
-from tuner.types import DeviceClass, DeviceState, LibraryTime, MeasureCandidate, RunnerUp
+from tuner.types import DeviceClass, DeviceState, LibraryTime, RunnerUp
 
 
 def library(time: LibraryTime | None) -> schemas.Library | None:
@@ -145,7 +145,7 @@ def record(view: RecordView) -> schemas.Record:
         id=view.id,
         workload_hash=view.workload_hash,
         name=view.name,
-        candidate=MeasureCandidate(view.trace_json, view.origin).hash,
+        candidate=view.candidate_hash,
         target=json.loads(view.target_json),
         device_class=view.device_class_id,
         median_us=micros(view.median),

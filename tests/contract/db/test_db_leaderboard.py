@@ -165,10 +165,10 @@ def test_device_classes_with_their_bests_and_workers(three: World) -> None:
 
 
 def test_totals(world: World) -> None:
-    assert world.db.totals(60).saved_secs == 0.0
+    assert world.db.totals().saved_secs == 0.0
     claimed, task = world.started("a")
     (trial,) = world.propose(claimed, task, "[0]")
-    assert world.db.totals(60).trials_since == 0
+    assert world.db.trials_within(60) == 0
     world.clock.forward(10)
     world.db.trials.finish(trial.id, claimed.lease_token, Measured((0.25,), "w"))
     stored = world.db.certificates.store(task.id, claimed.lease_token, world.certificate(trial, 0.25), 64)
@@ -179,15 +179,15 @@ def test_totals(world: World) -> None:
     again = world.claim()
     world.db.tasks.answer(world.task(second.id).id, again.lease_token, stored.id, AnsweredFrom.DATABASE)
     world.db.jobs.finish(second.id, again.lease_token, JobState.SUCCEEDED)
-    assert world.db.totals(60).search_saved_secs == pytest.approx(10.0)
+    assert world.db.totals().search_saved_secs == pytest.approx(10.0)
     world.job("b")
-    totals = world.db.totals(60)
+    totals = world.db.totals()
     assert totals.jobs == {"succeeded": 2, "queued": 1}
-    assert (totals.workloads, totals.bests, totals.trials, totals.trials_since) == (2, 1, 1, 1)
+    assert (totals.workloads, totals.bests, totals.trials, world.db.trials_within(60)) == (2, 1, 1, 1)
     # Two models, each with two calls that save 0.75 s.
     assert totals.saved_secs == pytest.approx(2 * 2 * 0.75)
     world.clock.forward(120)
-    assert world.db.totals(60).trials_since == 0
+    assert world.db.trials_within(60) == 0
 
 
 def test_trials_are_counted_as_they_end(world: World) -> None:
@@ -206,9 +206,9 @@ def test_trials_are_counted_as_they_end(world: World) -> None:
     view = world.task(claimed.job.id)
     assert (view.trials, view.failed, view.failures) == (3, 1, {FailureKind.CRASH: 1})
     assert (view.baseline_secs, view.best_secs) == (4.0, 2.0)
-    assert world.db.totals(60).trials == 3
+    assert world.db.totals().trials == 3
     world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.CANCELLED)
-    assert world.db.totals(60).trials == 3
+    assert world.db.totals().trials == 3
     assert world.db.counts().proposed == 0
 
 

@@ -91,7 +91,7 @@ CALLS: dict[str, Callable[[World], object]] = {
     "look for answered jobs": lambda world: world.db.jobs.claim("controller", 30, answered=True),
     "look for jobs that wait": lambda world: world.db.jobs.waiting(1e9, here(world)),
     "submit": lambda world: world.job("a", "b", user_name="ada"),
-    "overview": lambda world: world.db.totals(3600),
+    "overview": lambda world: world.db.totals(),
     "counts": lambda world: world.db.counts(),
     "gauges": lambda world: world.db.gauges.queue(),
     "use": lambda world: world.db.uses.of("ada"),
@@ -212,5 +212,5 @@ def test_counts_that_an_earlier_release_left_wrong_are_corrected(world: World) -
     assert world.db.job_counts.correct() == 2
     assert world.db.counts().jobs == {"succeeded": 1, "queued": 1}
     assert world.db.uses.of("owner").pending_trials == 7
-    assert world.db.totals(60).trials == 1, "what jobs came to stays"
+    assert world.db.totals().trials == 1, "what jobs came to stays"
     assert world.db.job_counts.correct() == 0

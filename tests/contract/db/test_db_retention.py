@@ -49,7 +49,7 @@ def test_baseline_certificate_and_the_fastest_stay(world: World, small: None) ->
     # What the job says of itself is what was, and it says what went.
     assert world.db.tasks.of_job(job.id) == before
     assert world.db.jobs.get(job.id).notes == (f"3 trials were pruned from the database on {world.clock().date()}",)
-    assert world.db.totals(60).trials == 5
+    assert world.db.totals().trials == 5
     events = [event for event in world.db.events.after(job.id) if event.type == "trial"]
     assert [event.change.trial.number for event in events] == [0, 3, 4]
     assert prune(world.db) == 0
@@ -146,14 +146,14 @@ def test_a_job_on_which_no_result_stands_goes_as_a_whole(world: World) -> None:
         world.db.jobs.finish(answered.id, claimed.lease_token, JobState.SUCCEEDED)
     compared = answered
     world.db.comparisons.put(compared.id, "owner", {"engines": []})
-    before = world.db.totals(60)
+    before = world.db.totals()
     world.clock.forward(101 * 86_400)
     queued = world.job("another")
     assert sweep(world.db).jobs == 1
     kept = {job.id for job in world.db.jobs.page().items}
     assert kept > {compared.id, queued.id}
     assert len(kept) == 3
-    after = world.db.totals(60)
+    after = world.db.totals()
     assert after.jobs == {"succeeded": 2, "queued": 1}
     assert (after.trials, after.saved_secs, after.search_saved_secs) == (
         before.trials,

@@ -47,7 +47,7 @@ LISTS: dict[str, Callable[[Database], Any]] = {
     "sizes of modules": lambda db: list(db.workloads.module_bytes(["open-8", "secret-8"])),
     "lookup": lambda db: list(db.lookup.bests(["open-8", "secret-8"], '{"kind":"llvm"}')),
     "counts": lambda db: (db.counts().jobs, db.counts().trials),
-    "totals": lambda db: (db.totals(60).workloads, db.totals(60).bests, db.totals(60).trials),
+    "totals": lambda db: (db.totals().workloads, db.totals().bests, db.totals().trials),
 }
 
 
@@ -161,7 +161,7 @@ def test_a_best_does_not_name_the_private_job_that_found_it(world: World, privat
 
     assert named(Viewer("ada")) == [private]
     assert named(Viewer("bob")) == [None]
-    assert [row.job_id for row in world.db.seen_by(Viewer("bob")).leaderboard.newest(1)] == [None]
+    assert [row.job_id for row in world.db.seen_by(Viewer("bob")).leaderboard.gainers(1, 1)] == [None]
 
 
 def test_the_conditions_of_a_viewer_are_made_once() -> None:
