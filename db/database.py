@@ -18,6 +18,7 @@ from db.access.visibility import Viewer, limit_to
 from db.access.webhooks import Webhooks
 from db.cost_models import CostModels
 from db.counts import Counts, Totals, count, totals, trials_since
+from db.device_leases import DeviceLeases
 from db.devices import Devices
 from db.engine.columns import Clock
 from db.engine.connections import CONNECTIONS, Sessions, create_engine
@@ -90,6 +91,7 @@ class Database:
         self.cost_models = CostModels(self._sessions)
         self.devices = Devices(self._sessions)
         self.workers = Workers(self._sessions)
+        self.device_leases = DeviceLeases(self._sessions)
         self.events = Events(self._sessions)
         self.users = Users(self._sessions)
         self.tokens = Tokens(self._sessions)
@@ -103,6 +105,11 @@ class Database:
     def lease_seconds(self) -> float:
         """The duration of a job's lease after its last renewal."""
         return lease_seconds(self._engine.dialect.name)
+
+    @property
+    def is_server(self) -> bool:
+        """Return whether processes of several machines may use it: it is no file."""
+        return self._engine.dialect.name != "sqlite"
 
     def now(self) -> datetime:
         """Return the time that the database uses for its timestamps."""

@@ -69,6 +69,25 @@ class LabelledMachine:
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """What the loop of a running job could use now: up to so many ``devices`` of any of the ``kinds``.
+
+    It needs them for about so many ``seconds``. ``waited`` are the seconds for which its controller has had none.
+    """
+
+    priority: int
+    seconds: float
+    devices: int
+    waited: float
+    kinds: tuple[str, ...]
+
+    @staticmethod
+    def read(stored: Mapping[str, Any]) -> Demand:
+        """Return the demand that was stored by its fields."""
+        return Demand(**{**stored, "kinds": tuple(stored["kinds"])})
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerReport:
     """What a worker is and does now. ``labels`` are those that its node's operator gave it."""
 

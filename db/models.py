@@ -308,6 +308,19 @@ class Worker(Base):
     leaving: Mapped[bool]
     """Whether its host said, when it was last seen, that it shuts down."""
     labels: Mapped[dict[str, Any]]
+    leased_to: Mapped[str | None] = mapped_column(ForeignKey("controllers.owner", ondelete="SET NULL"))
+    """The controller that alone gives it work, where several share the fleet (`db.device_leases`)."""
+
+
+class Controller(Base):
+    """A controller whose jobs want devices, while its lease lasts."""
+
+    __tablename__ = "controllers"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    demands: Mapped[list[Any]]
+    """`db.inputs.Demand` of its jobs, as of the last renewal."""
+    expires_at: Mapped[datetime]
 
 
 class Check(Base):

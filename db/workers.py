@@ -53,7 +53,11 @@ class Workers:
             replaced = {name: statement.excluded[name] for name in _REPORTED}
             session.execute(
                 statement.on_conflict_do_update(index_elements=["id"], set_=replaced),
-                [{"id": report.id, "last_seen_at": now, **_columns(report)} for report in reports],
+                # In the order in which everyone locks them.
+                [
+                    {"id": report.id, "last_seen_at": now, **_columns(report)}
+                    for report in sorted(reports, key=lambda report: report.id)
+                ],
             )
 
     def all(self, live_within: float) -> list[WorkerView]:

@@ -27,21 +27,21 @@ class ServerClock:
         """When the server was asked, by this machine's clock, and what it said."""
 
     def __call__(self) -> datetime:
-        now = _elapsed()
+        now = elapsed()
         with self._lock:
             if self._asked is None or now - self._asked[0] > _MEASURE_SECONDS:
                 self._asked = self._ask()
             then, time_then = self._asked
-        return time_then + timedelta(seconds=max(0.0, _elapsed() - then))
+        return time_then + timedelta(seconds=max(0.0, elapsed() - then))
 
     def _ask(self) -> tuple[float, datetime]:
         with translated(), self._engine.connect() as connection:
             connection.execute(text("SELECT 1"))  # connecting takes longer than asking
-            before = _elapsed()
+            before = elapsed()
             said: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
-            return (before + _elapsed()) / 2, said
+            return (before + elapsed()) / 2, said
 
 
-def _elapsed() -> float:
+def elapsed() -> float:
     """Return seconds since the start of the machine, sleep included: nobody can set this clock."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

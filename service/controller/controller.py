@@ -28,6 +28,7 @@ from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
+from service.controller.device_turns import DeviceTurns
 from service.controller.housekeeping import Housekeeping
 from service.controller.job_runner import JobRunner, RunEnd
 from service.controller.loops import Loop, Loops
@@ -102,6 +103,10 @@ class Controller:
         """When the last turn began."""
         self._cut_off = False
         """Whether an outage has ended the last turn in the middle."""
+
+    def offers(self) -> list[Offer]:
+        """Return the devices that jobs can use now; other threads may ask."""
+        return self._offers
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop. Running jobs then return to the queue."""
@@ -337,7 +342,11 @@ def main(settings: Settings) -> None:
         controller = Controller(settings, database, cluster, loops)
         if waited:
             controller.hold_claims()
-        controller.run(stop)
+        with contextlib.ExitStack() as shared:
+            if database.is_server:
+                turns = DeviceTurns(database, settings.owner, sharing, controller.offers)
+                shared.enter_context(turns.taken(stop))
+            controller.run(stop)
     finally:
         stop.set()
         ray.shutdown()
@@ -350,6 +359,7 @@ def _expire_own_leases(database: Database, settings: Settings) -> None:
     while True:
         try:
             database.jobs.expire_leases(settings.owner)
+            database.device_leases.give_up(settings.owner)
             return
         except Unavailable as error:
             outage.sit_out(error)

@@ -5,16 +5,12 @@ An error names its seed and what happened in it. `simulate` repeats it.
 
 from __future__ import annotations
 
-import logging
-import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 
-from db import Database, migrate
+from tests.simulation.files import Files
 from tests.simulation.history import check
 from tests.simulation.world import FAULTS, World
 
@@ -22,43 +18,6 @@ ROUND = (*range(12), 163)
 """In the last one a job made more trials than its budget, once."""
 WHOLE = range(12, 1_000)
 """Each takes a tenth of a second of an idle core and more, most of it in SQLAlchemy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """An empty database at the newest revision, and one that each run has in its turn.
-
-    It is opened once: to compile the statements anew for each run would take longer than to run them.
-    """
-
-    template: Path
-    file: Path
-    database: Database
-
-    def emptied(self) -> Database:
-        self.database.close()
-        for earlier in self.file.parent.glob(f"{self.file.name}*"):
-            earlier.unlink()
-        shutil.copy(self.template, self.file)
-        return self.database
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
-    template = tmp_path_factory.mktemp("simulation") / "template.db"
-    migrate.upgrade(f"sqlite:///{template}")
-    file = template.with_name("run.db")
-    database = Database(f"sqlite:///{file}")
-    yield Files(template, file, database)
-    database.close()
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Write no lines about faults: there are thousands."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def simulate(files: Files, seed: int) -> World:

@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,12 +24,13 @@ from db import Database
 from db.engine import columns
 from db.engine.connections import Sessions
 from db.errors import DatabaseAway
-from db.inputs import NewJob
+from db.inputs import NewJob, WorkerReport
 from db.views import JobView
-from loopwright.codegen.kinds import FailureKind, JobState, Lane, Origin, SandboxLevel, Stage
+from loopwright.codegen.kinds import FINISHED, FailureKind, JobState, Lane, Origin, SandboxLevel, Stage
 from service import outage
-from service.controller import controller, housekeeping, job_runner, loops
+from service.controller import controller, device_turns, housekeeping, job_runner, loops
 from service.controller.controller import Controller
+from service.controller.device_turns import DeviceTurns
 from service.controller.job_runner import JobRunner
 from service.controller.loops import Loops
 from service.settings import Settings
@@ -60,12 +61,13 @@ from tuner.types import (
     Workload,
 )
 from workers.messages import ModelProgram, ModelTimes
-from workers.ray import sharing
+from workers.ray import actor_pool, sharing
+from workers.ray.actor_pool import ActorPool
+from workers.ray.cluster import Offer
 from workers.ray.crew import Crew
 
 LEASE_SECONDS = 8.0
 """As on PostgreSQL: several machines have controllers."""
-_WORKER = "host/0"
 _FAULTY_STEPS = 200
 """Among so many first transactions, faults are drawn: most runs have some hundred."""
 
@@ -81,6 +83,15 @@ class Scenario:
     cancelled: int | None
     """The job that its user cancels, if any."""
     faults: dict[int, str]
+    priorities: tuple[int, ...] = ()
+    """Of the jobs; 0 for those that are not named."""
+    pauses: tuple[float, ...] = ()
+    """Seconds before each job is submitted; some draw of a second for those that are not named."""
+    budgets: tuple[int, ...] = ()
+    """Trials of the jobs; ``trials`` for those that are not named."""
+
+    def budget(self, number: int) -> int:
+        return self.budgets[number] if number < len(self.budgets) else self.trials
 
     @staticmethod
     def of(draw: random.Random) -> Scenario:
@@ -95,9 +106,22 @@ FAULTS = ("crash before", "crash after", "refused", "answer lost", "outage", "st
 class World:
     """One run of one seed on an empty ``database`` at the newest revision, whose clock is from now on the run's."""
 
-    def __init__(self, seed: int, database: Database, controllers: int = 2) -> None:
+    def __init__(
+        self,
+        seed: int,
+        database: Database,
+        controllers: int = 2,
+        *,
+        scenario: Scenario | None = None,
+        devices: int = 1,
+        places: int = 2,
+    ) -> None:
+        """``scenario`` None: what the seed draws. Each controller has so many ``places``."""
         self.scheduler = Scheduler(seed)
-        self.scenario = Scenario.of(self.scheduler.draw)
+        self.scenario = scenario or Scenario.of(self.scheduler.draw)
+        self.machines = Machines(self.scheduler)
+        self._node = OneNode(*[MACHINE] * devices)
+        self._places = places
         self._time, self._threading = SimulatedTime(self.scheduler), SimulatedThreading(self.scheduler)
         self.jobs: list[JobView] = []
         self.outcomes: Counter[str] = Counter()
@@ -120,8 +144,9 @@ class World:
         """The database itself: asked from outside, nothing happens to what it answers."""
         return self._file
 
-    def run(self, seconds: float = 1800.0) -> None:
-        """Let all jobs end. Raises Stuck if they do not."""
+    def run(self, seconds: float = 1800.0, *, awaited: int | None = None) -> None:
+        """Let all jobs end, or the ``awaited`` one. Raises Stuck if they do not."""
+        self._awaited = awaited
         with self._simulated():
             self.scheduler.spawn(Process("users"), self._submit)
             for number in range(self._controllers):
@@ -132,15 +157,28 @@ class World:
 
     def _submit(self) -> None:
         for number, workloads in enumerate(self.scenario.jobs):
-            self.scheduler.pause(self.scheduler.draw.random())
-            new = NewJob(f"job {number}", "{}", MACHINE, Budget(self.scenario.trials), seed=number)
+            pauses, priorities = self.scenario.pauses, self.scenario.priorities
+            self.scheduler.pause(pauses[number] if number < len(pauses) else self.scheduler.draw.random())
+            new = NewJob(
+                f"job {number}",
+                "{}",
+                MACHINE,
+                Budget(self.scenario.budget(number)),
+                seed=number,
+                priority=priorities[number] if number < len(priorities) else 0,
+            )
             self.jobs.append(self._file.jobs.create(new, [TaskSpec(_workload(name), 1) for name in workloads], "0.27"))
         if self.scenario.cancelled is not None:
             self.scheduler.pause(3 * self.scheduler.draw.random())
             self._file.jobs.request_cancel(self.jobs[self.scenario.cancelled].id)
-        while self._file.jobs.page(states=(JobState.QUEUED, JobState.RUNNING)).items:
+        while self._are_at_work():
             self.scheduler.pause(1.0)
         self._ended = True
+
+    def _are_at_work(self) -> bool:
+        if self._awaited is not None:
+            return self._file.jobs.get(self.jobs[self._awaited].id).state not in FINISHED
+        return bool(self._file.jobs.page(states=(JobState.QUEUED, JobState.RUNNING)).items)
 
     def _start(self, name: str) -> None:
         process = Process(name)
@@ -152,11 +190,13 @@ class World:
         settings = Settings(data_dir=Path(process.name), recheck_days=0)
         controller._expire_own_leases(database, settings)
         shared = sharing.Sharing(self._time.monotonic)
-        places = Loops(lambda: _Runner(database, shared, self), 2)
-        work = Controller(settings, database, OneNode(), places)
-        work._watch = _NoWatch()  # type: ignore[assignment]
+        places = Loops(lambda: _Runner(database, shared, self), self._places)
+        work = Controller(settings, database, self._node, places)
+        work._watch = _NoWatch(database)  # type: ignore[assignment]
         work._news = SimpleNamespace(there_is=lambda: self.scheduler.draw.random() < 0.1, close=lambda: None)  # type: ignore[assignment]
-        work.run(self._threading.Event())  # type: ignore[arg-type]
+        stop: Any = self._threading.Event()
+        with DeviceTurns(database, settings.owner, shared, work.offers).taken(stop):
+            work.run(stop)
 
     @contextlib.contextmanager
     def reaches(self, process: Process) -> Iterator[None]:
@@ -208,13 +248,15 @@ class World:
     def _simulated(self) -> Iterator[None]:
         draw = self.scheduler.draw
         timed = (controller, job_runner, loops, outage, sharing, tune)
-        threaded = (controller, job_runner, loops, outage, sharing, housekeeping)
+        threaded = (controller, device_turns, job_runner, loops, outage, sharing, housekeeping)
         drawn = SimpleNamespace(token_hex=lambda size: draw.randbytes(size).hex())
         with in_place_of(
             {
                 **{(module, "time"): self._time for module in timed},
                 **{(module, "threading"): self._threading for module in threaded},
                 (columns, "secrets"): drawn,
+                (device_turns, "elapsed"): lambda: self.scheduler.now,
+                (actor_pool, "living"): lambda names: {name: name for name in names},
                 (housekeeping, "random"): draw,
                 (controller, "Deliverer"): _NoDeliverer,
             }
@@ -233,11 +275,18 @@ class _NoDeliverer:
 
 
 class _NoWatch:
-    """All workers are well."""
+    """All workers are well, and seen by whoever looks."""
 
     drained: frozenset[str] = frozenset()
 
-    def beat(self, offers: Sequence[Any]) -> set[str]:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def beat(self, offers: Sequence[Offer]) -> set[str]:
+        reports = [
+            WorkerReport(offer.id, offer.host, offer.device, offer.device_class, 1, offer.sandbox) for offer in offers
+        ]
+        self._db.workers.register(*reports)
         return set()
 
     def is_silent(self, offer: Any) -> bool:
@@ -284,7 +333,7 @@ class _Runner(JobRunner):
         return _Search(self._world)
 
     def _fleet(self, job: JobView, crew: Callable[[], Crew]) -> Any:
-        return _Fleet(self._world)
+        return _Fleet(self._world, self._share, crew().measurers)
 
     def _train_base(self, device_class_id: str) -> None:
         """Nothing is learned."""
@@ -320,48 +369,112 @@ class _Search:
         """Nothing is learned."""
 
 
-class _Fleet:
-    """See `tuner.ports.Fleet`. Programs crash and processes are killed as the seed says."""
+class Machines:
+    """Devices that work on one call at a time, in the order in which they get them."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._free_at: dict[str, float] = {}
+        self._last: dict[str, Process] = {}
+        self.used = 0.0
+        """Seconds of all devices together."""
+        self.overlaps: list[str] = []
+        """Calls that came while the device worked for another controller that is alive."""
+
+    def call(self, device: str, seconds: float) -> float:
+        """Return when a call ends that begins now."""
+        now, process = self._scheduler.now, self._scheduler.process
+        begins = max(now, self._free_at.get(device, 0.0))
+        last = self._last.get(device, process)
+        if begins > now and last is not process and last.alive:
+            self.overlaps.append(f"{now:8.3f} s, {device}: {process.name} called it while it worked for {last.name}")
+        self._free_at[device], self._last[device] = begins + seconds, process
+        self.used += seconds
+        return begins + seconds
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Call:
+    measurer: str
+    request: MeasureRequest
+    ends: float
+
+
+class _Fleet:
+    """See `tuner.ports.Fleet`. Programs crash and processes are killed as the seed says.
+
+    Real are the pool of actors and what shares them. Actors are their names.
+    """
+
+    def __init__(self, world: World, share: sharing.Share, measurers: Mapping[str, str]) -> None:
         self._world = world
+        self._share = share
+        self._workers = measurers
+        self._pool = ActorPool(dict.fromkeys(measurers, 1), share, lambda: None)
         self._waiting: deque[MeasureRequest] = deque()
+        self._calls: list[_Call] = []
 
     @property
     def slots(self) -> int:
-        return 2
+        return 2 * len(self._pool)
 
     def submit(self, request: MeasureRequest) -> None:
         self._waiting.append(request)
 
     def collect(self, timeout: float) -> list[tuple[str, Outcome]]:
         scheduler = self._world.scheduler
-        scheduler.pause(scheduler.draw.choice((0.05, 0.2, timeout)))
-        count = scheduler.draw.randint(0, len(self._waiting))
-        return [(request.key, self._outcome(request)) for request in (self._waiting.popleft() for _ in range(count))]
+        until = scheduler.now + timeout
+        while True:
+            self._dispatch()
+            ended = [call for call in self._calls if call.ends <= scheduler.now]
+            if ended or scheduler.now >= until or not (self._waiting or self._calls):
+                break
+            scheduler.pause(min(until - scheduler.now, scheduler.draw.choice((0.02, 0.05))))
+        for call in ended:
+            self._calls.remove(call)
+            self._pool.give_back(call.measurer)
+            self._share.trials -= 1
+        return [(call.request.key, self._outcome(call)) for call in ended]
 
-    def _outcome(self, request: MeasureRequest) -> Outcome:
-        draw, now = self._world.scheduler.draw, EPOCH + self._world.scheduler.now
+    def _dispatch(self) -> None:
+        draw = self._world.scheduler.draw
+        while self._waiting and (measurer := self._pool.take_if_below(1, 1)) is not None:
+            ends = self._world.machines.call(measurer, draw.choice((0.05, 0.1, 0.2)))
+            self._calls.append(_Call(measurer, self._waiting.popleft(), ends))
+        self._share.awaits(self._pool.names if self._waiting else ())
+
+    def _outcome(self, call: _Call) -> Outcome:
+        draw, request, worker = self._world.scheduler.draw, call.request, self._workers[call.measurer]
+        ends = EPOCH + call.ends
         self._world.outcomes[request.key] += 1
-        spans = (Span(Lane.MEASURE, _WORKER, now - 0.25, now),)
+        spans = (Span(Lane.MEASURE, worker, ends - 0.05, ends),)
         if request.trace_json is not None and draw.random() < 0.1:
             kind = draw.choice((FailureKind.CRASH, FailureKind.KILLED))
-            return Failure(Stage.RUN, kind, "simulated", _WORKER, spans)
-        return Measured((_latency(request.trace_json),) * 3, _WORKER, spans, SandboxLevel.LANDLOCK)
+            return Failure(Stage.RUN, kind, "simulated", worker, spans)
+        return Measured((_latency(request.trace_json),) * 3, worker, spans, SandboxLevel.LANDLOCK)
 
     def forward(self) -> None:
-        """Nothing is built."""
+        self._dispatch()
 
     def prepare(self, module_json: str) -> None:
         """Nothing is built."""
 
     def abandon(self) -> None:
         self._waiting.clear()
+        for call in self._calls:
+            self._pool.give_back(call.measurer)
+        self._calls.clear()
+        self._share.awaits(())
 
     def race(self, request: RaceRequest, meanwhile: Meanwhile) -> RaceResult:
-        for _ in range(3):
-            self._world.scheduler.pause(0.3)
-            meanwhile()
+        measurer = self._pool.await_one(meanwhile)
+        ends = self._world.machines.call(measurer, 0.9)
+        try:
+            while self._world.scheduler.now < ends:
+                self._world.scheduler.pause(0.3)
+                meanwhile()
+        finally:
+            self._pool.give_back(measurer)
         contenders = {key: Raced((_latency(trace),) * 3, 0.0, 0.0) for key, trace in request.contenders.items()}
         baseline = Raced((_latency(None),) * 3, 0.0, 0.0)
         return RaceResult(baseline, dict(contenders), sandbox=SandboxLevel.LANDLOCK, system="simulated")

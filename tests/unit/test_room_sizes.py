@@ -32,27 +32,27 @@ CEILINGS = {
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races, and races that share processes.
     # Starts of Ray that a busy machine draws out.
-    "workers": 8_840,
+    "workers": 8_920,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
-    "db": 9_455,
+    "db": 9_715,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
-    "service": 10_030,
+    "service": 10_260,
     "scripts": 1_000,
     "docs": 600,
     "deploy": 400,
     "examples": 900,
     # Repeated certificates, ONNX files as their authors publish them, cases of few bits, and a decoder as four engines
     # take it, and parallel loops on two pools of threads, beyond the aim of 7,500.
-    "benchmarks": 10_430,
+    "benchmarks": 10_970,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly.
-    "tests": 60_205,
+    "tests": 60_680,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, and the line that an error names.
     DASHBOARD: 15_130,

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
 
 from tuner.errors import FleetDrained, NoDevice
+from tuner.ports import Meanwhile
 from workers.ray.names import living
 from workers.ray.sharing import Share
+
+_LOOK_SECONDS = 0.05
+"""Between two looks whether it is this process's turn at an actor."""
 
 
 class ActorPool:
@@ -17,11 +21,12 @@ class ActorPool:
 
     ``places`` maps names of actors to the number of calls that each works on at a time. ``share`` is that of the loop
     which makes the calls, and counts them. An actor here is a Ray handle. Whoever takes one for a call gives it back
-    when the call has ended.
+    when the call has ended. ``call_roll`` may change the pool; it is called while somebody waits for an actor.
     """
 
-    def __init__(self, places: Mapping[str, int], share: Share) -> None:
+    def __init__(self, places: Mapping[str, int], share: Share, call_roll: Callable[[], None]) -> None:
         self._share = share
+        self._call_roll = call_roll
         self._places: dict[str, int] = {}
         self._actors: dict[str, Any] = {}
         """Those that are lent, by name."""
@@ -67,22 +72,31 @@ class ActorPool:
         """Stop lending an actor. Its current calls continue."""
         self._drained |= self._actors.pop(self._name_of[actor], None) is not None
 
-    def take(self) -> Any:
-        """Return the actor with the fewest calls, and count one more.
+    def take(self) -> Any | None:
+        """Return the actor with the fewest calls, and count one more; None if none may be called now.
 
         Raises NoDevice if no actor is left, or FleetDrained if the actors were drained.
         """
-        self._check()
-        name = min(self._actors, key=lambda name: self._share.calls[name] / self._places[name])
-        self._share.add(name)
-        return self._actors[name]
+        self.check()
+        name = self._share.add({name: self._places[name] for name in self._actors})
+        return None if name is None else self._actors[name]
+
+    def await_one(self, meanwhile: Meanwhile) -> Any:
+        """Return what `take` returns, as soon as it is an actor, and call ``meanwhile``. Raises what `take` raises."""
+        while (actor := self.take()) is None:
+            self._share.awaits(self._actors)
+            self._share.wait(_LOOK_SECONDS)
+            self._call_roll()
+            meanwhile()
+        self._share.awaits(())
+        return actor
 
     def take_if_below(self, limit: int, shared: int) -> Any | None:
         """Take an actor with fewer than ``limit`` calls a place of this loop, and ``shared`` of all, if it is its turn.
 
         Raises what `take` raises.
         """
-        self._check()
+        self.check()
         free = {
             name: shared * self._places[name]
             for name in self._actors
@@ -99,7 +113,8 @@ class ActorPool:
             self._dead.add(name)
             self._actors.pop(name, None)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises what `take` raises."""
         if self.is_drained:
             raise FleetDrained(f"{', '.join(self._places)} get no new work; the job continues when a worker does")
         if not self._actors:

@@ -70,10 +70,11 @@ class ClosingRace:
         """References whose builds were begun ahead, with their builders."""
 
     def prepare(self, module_json: str) -> None:
-        """Begin to build the reference of a module."""
+        """Begin to build the reference of a module, if a builder may be called now."""
         reference = self._reference(module_json)
-        if reference not in self._built and reference not in self._begun:
-            builder = self._builders.take()
+        if reference in self._built or reference in self._begun:
+            return
+        if (builder := self._builders.take()) is not None:
             self._begun[reference] = builder, self._artifact(reference, builder)
 
     def abandon(self) -> None:
@@ -264,7 +265,7 @@ class ClosingRace:
             pending: dict[int, tuple[Any, Pending[T | Failure]]] = {}
             for number, call in enumerate(calls):
                 if number not in answers:
-                    actor = pool.take()
+                    actor = pool.await_one(meanwhile)
                     pending[number] = actor, call(actor)
             for number, (actor, answer) in pending.items():
                 try:

@@ -98,8 +98,8 @@ class RayFleet:
         self._drained = drained
         self._crew = crew
         self._share = share or Sharing().share()
-        self._builders = ActorPool(builders, self._share)
-        self._measurers = ActorPool(dict.fromkeys(measurers, 1), self._share)
+        self._builders = ActorPool(builders, self._share, self._call_roll)
+        self._measurers = ActorPool(dict.fromkeys(measurers, 1), self._share, self._call_roll)
         self._workers = dict(measurers)
         self._hosts: dict[str, str] = {}
         self._requests: dict[str, MeasureRequest] = {}
@@ -139,7 +139,7 @@ class RayFleet:
             self._dispatch()
         finished, self._finished = self._finished, []
         if not finished and self._measurers.is_drained and not self._measurements:
-            self._measurers.take()  # raises
+            self._measurers.check()  # raises
         return finished
 
     def _wait(self, seconds: float) -> bool:
@@ -180,7 +180,7 @@ class RayFleet:
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes | Failure:
         """Build a whole model and time it on a device."""
         self._call_roll()
-        measurer = self._measurers.take()
+        measurer = self._measurers.await_one(meanwhile)
         error: RayError | None = None
         try:
             return actor_calls.TIME_MODEL(measurer, model, self._caller).awaited(meanwhile)

@@ -3,15 +3,19 @@
 To serve the shortest first ends most jobs soonest, and the long ones hardly later. So that these still get on, the loop
 that was served longest ago is next from time to time, whatever it has left. A loop begins, which takes seconds of a
 core, when few others of the same actors are ahead of it.
+
+Loops call the actors that are their process's turn: all of them, unless `Sharing.restrict` says which.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 _TRIAL_SECONDS = 0.25
 """A trial, for comparison of a job's trials with its time limit. Not tuned."""
@@ -27,6 +31,23 @@ _LOOK_SECONDS = 0.5
 _WORD_SECONDS = 2.0
 """For so long a loop is believed that it waits: one that hangs must not hold up the others. Loops repeat it each
 half second."""
+_GAP_SECONDS = 5.0
+"""A loop that has neither calls nor wishes for so long wants no actor: a shorter gap is a search at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A loop that could use actors now. ``number`` tells it from all others; ``busy`` are actors that have its calls.
+
+    ``seconds`` is an estimate of the time for which it needs them all, ``trials`` are left to it.
+    """
+
+    number: int
+    priority: int
+    seconds: float
+    trials: int
+    actors: frozenset[str]
+    busy: frozenset[str]
 
 
 class Sharing:
@@ -39,6 +60,11 @@ class Sharing:
         self._shares: list[Share] = []
         self._favoured: Share | None = None
         self._next_favour = clock() + _FAVOUR_SECONDS
+        self._numbers = itertools.count()
+        self._allowed: frozenset[str] | None = None
+        """The actors that may be called; None: all."""
+        self._valid: Callable[[], bool] = lambda: True
+        """Whether these still may."""
 
     def share(self, priority: int = 0, builders: Collection[str] = (), measurers: Collection[str] = ()) -> Share:
         """Return what a new loop of these actors asks; it closes it at its end. The larger priority is first."""
@@ -49,10 +75,37 @@ class Sharing:
             self._shares.append(share)
         return share
 
+    def restrict(self, actors: Collection[str], valid: Callable[[], bool]) -> None:
+        """Let loops make new calls to these actors only, for as long as they are ``valid`` and until told anew."""
+        with self._changed:
+            before, self._allowed, self._valid = self._allowed, frozenset(actors), valid
+            if before != self._allowed:
+                self._note_change()
+
+    def wishes(self) -> list[Wish]:
+        """Return the wishes of the loops that have some, or had a moment ago; the loop that is next comes first."""
+        with self._changed:
+            now = self._clock()
+            wishing = [each for each in self._shares if now - each.active_at < _GAP_SECONDS or any(each.calls.values())]
+            return [
+                Wish(
+                    number=each.number,
+                    priority=each.priority,
+                    seconds=each.seconds_left(now),
+                    trials=each.trials,
+                    actors=each.actors,
+                    busy=frozenset(+each.calls),
+                )
+                for each in sorted(wishing, key=self._order)
+            ]
+
     def _note_change(self) -> None:
         """Wake loops that wait; with the lock."""
         self._changes += 1
         self._changed.notify_all()
+
+    def _may_call(self, actor: str) -> bool:
+        return self._allowed is None or (actor in self._allowed and self._valid())
 
     def _count(self, actor: str) -> int:
         return sum(share.calls[actor] for share in self._shares)
@@ -87,6 +140,7 @@ class Share:
     """
 
     def __init__(self, sharing: Sharing, priority: int, actors: frozenset[str], most_ahead: int) -> None:
+        self.number = next(sharing._numbers)
         self.priority = priority
         self.actors = actors
         self.most_ahead = most_ahead
@@ -97,6 +151,8 @@ class Share:
         """Actors to which the loop would make calls if it were its turn."""
         self.reported_at = -math.inf
         """When it last told so."""
+        self.active_at = -math.inf
+        """When it last waited for an actor or gave one back."""
         self.has_begun = False
         self.served = -math.inf
         """When it last got an actor for which others might have waited."""
@@ -144,7 +200,7 @@ class Share:
             free = {
                 actor: calls / limit
                 for actor, limit in limits.items()
-                if actor not in kept and (calls := sharing._count(actor)) < limit
+                if actor not in kept and sharing._may_call(actor) and (calls := sharing._count(actor)) < limit
             }
             if not free:
                 self._seen = min(self._seen, sharing._changes)
@@ -156,15 +212,24 @@ class Share:
                 sharing._favoured = None
             return actor
 
-    def add(self, actor: str) -> None:
-        """Count a call that is made whatever others wait for."""
+    def add(self, places: Mapping[str, int]) -> str | None:
+        """Count a call of one of these actors, that with the fewest calls of this loop a place, and return it.
+
+        The call is made whatever others wait for. None if none of the actors may be called now.
+        """
         with self._sharing._changed:
+            free = {name: self.calls[name] / count for name, count in places.items() if self._sharing._may_call(name)}
+            if not free:
+                return None
+            actor = min(free, key=free.__getitem__)
             self.calls[actor] += 1
+            return actor
 
     def give_back(self, actor: str) -> None:
         """Count one call less."""
         with self._sharing._changed:
             self.calls[actor] -= 1
+            self.active_at = self._sharing._clock()
             self._sharing._note_change()
 
     def awaits(self, actors: Collection[str]) -> None:
@@ -172,6 +237,8 @@ class Share:
         with self._sharing._changed:
             before, self.awaited = self.awaited, frozenset(actors)
             self.reported_at = self._sharing._clock()
+            if self.awaited:
+                self.active_at = self.reported_at
             if before - self.awaited:
                 self._sharing._note_change()
 

@@ -39,7 +39,7 @@ class Pool:
 
     names = ("actor",)
 
-    def take(self) -> None:
+    def await_one(self, meanwhile: Meanwhile) -> None:
         return None
 
     def give_back(self, actor: None) -> None:

@@ -56,9 +56,7 @@ def test_all_loops_together_have_so_many_calls(sharing: Sharing) -> None:
 
 def test_the_least_busy_actor_is_taken_whoever_keeps_it_busy(sharing: Sharing) -> None:
     one, other = loop(sharing, 8), loop(sharing, 8)
-    one.add("a")
-    one.add("a")
-    other.add("b")
+    assert [one.add({"a": 1}), one.add({"a": 1}), other.add({"b": 1})] == ["a", "a", "b"]
     assert other.take({"a": 4, "b": 4}) == "b"
     assert other.take({"a": 2, "b": 2}) is None
 
@@ -186,7 +184,7 @@ def test_a_loop_that_says_no_more_that_it_waits_holds_nobody_up(sharing: Sharing
 
 def test_a_closed_loop_has_neither_calls_nor_wishes(sharing: Sharing) -> None:
     ended, other = loop(sharing, 1), loop(sharing, 8)
-    ended.add("a")
+    ended.add({"a": 1})
     ended.awaits(["a"])
     ended.close()
     assert other.take({"a": 1}) == "a"
@@ -195,7 +193,7 @@ def test_a_closed_loop_has_neither_calls_nor_wishes(sharing: Sharing) -> None:
 @pytest.mark.parametrize("end", [lambda share: share.give_back("a"), Share.close, lambda share: share.awaits([])])
 def test_a_loop_that_waits_is_woken(sharing: Sharing, end) -> None:  # type: ignore[no-untyped-def]
     first, second = loop(sharing, 1), loop(sharing, 8)
-    first.add("a")
+    first.add({"a": 1})
     first.awaits(["a"])
     assert second.take({"a": 2}) is None
     woken: list[bool] = []
@@ -208,7 +206,7 @@ def test_a_loop_that_waits_is_woken(sharing: Sharing, end) -> None:  # type: ign
 
 def test_a_change_before_the_wait_is_not_missed(sharing: Sharing) -> None:
     first, second = loop(sharing, 1), loop(sharing, 8)
-    first.add("a")
+    first.add({"a": 1})
     assert second.take({"a": 1}) is None
     first.give_back("a")
     assert second.take({"b": 0}) is None
@@ -236,3 +234,34 @@ def test_whatever_comes_somebody_is_served_and_the_limit_holds(
         while any(each.take({"a": 2}) for each in loops):
             pass
         assert sum(each.calls["a"] for each in loops) == 2
+
+
+def test_only_actors_of_this_process_s_turn_are_called(sharing: Sharing) -> None:
+    one, valid = loop(sharing, 8), True
+    sharing.restrict(["b"], lambda: valid)
+    assert one.take({"a": 1}) is None
+    assert one.add({"a": 1}) is None
+    assert [one.take({"a": 1, "b": 1}), one.add({"a": 9, "b": 1})] == ["b", "b"]
+    sharing.restrict(["a"], lambda: valid)
+    assert one.wait(0.0)
+    assert one.take({"a": 1, "b": 9}) == "a"
+    valid = False
+    assert one.add({"a": 9}) is None
+
+
+def test_a_loop_wishes_while_it_waits_or_has_calls_and_a_moment_longer(sharing: Sharing, clock: Clock) -> None:
+    long, short, idle = loop(sharing, 200), loop(sharing, 8), loop(sharing, 1)
+    assert sharing.wishes() == []
+    long.awaits(["a"])
+    assert short.add({"b": 1}) == "b"
+    first, second = sharing.wishes()
+    assert (first.trials, first.actors, first.busy) == (8, {"a", "b"}, {"b"})
+    assert (second.trials, second.seconds, second.busy) == (200, 50.0, frozenset())
+    assert len({idle.number, first.number, second.number}) == 3
+    clock.now += 6.0
+    assert [wish.number for wish in sharing.wishes()] == [first.number]
+    short.give_back("b")
+    clock.now += 4.0
+    assert [wish.number for wish in sharing.wishes()] == [first.number]
+    clock.now += 2.0
+    assert sharing.wishes() == []
