@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -94,6 +95,19 @@ class Gauges:
             reclaims, most = session.execute(claims).one()
         waited = 0.0 if since is None else max(0.0, (now - since).total_seconds())
         return Queue(waited, running - expired, expired, reclaims, most)
+
+    def wanted_devices(self) -> dict[str, int]:
+        """Return how many devices of each class the jobs could use that have not ended: one for each job."""
+        # Each state has an index; that of both has no device class.
+        by_class = [
+            select(Job.device_class_id, func.count()).where(state).group_by(Job.device_class_id)
+            for state in (QUEUED, RUNNING)
+        ]
+        wanted: Counter[str] = Counter()
+        with self._sessions.read() as session:
+            for counted in by_class:
+                wanted.update(dict(session.execute(counted).all()))
+        return dict(wanted)
 
     def workers(self, live_within: float) -> list[WorkerGauge]:
         """Return the workers that were seen within a day, by id; `live_within` is in seconds."""

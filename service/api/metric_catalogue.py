@@ -110,6 +110,13 @@ WORKERS = Described(
     Source.DATABASE,
     ("device_class", "state"),
 )
+DEVICES_WANTED = Described(
+    "gauge",
+    "loopwright_devices_wanted",
+    "Devices that jobs could use: one for each job that waits or runs. What to compare with the workers that measure.",
+    Source.DATABASE,
+    ("device_class",),
+)
 WORKER_SLOT_USE_RATIO = Described(
     "gauge",
     "loopwright_worker_slot_use_ratio",

@@ -22,7 +22,7 @@ def fleet_metrics(database: Database, live_seconds: float) -> Iterator[Metric]:
     counts = database.counts()
     yield from _queue(database, counts)
     yield from _trials(counts)
-    yield from _workers(database.gauges.workers(live_seconds))
+    yield from _workers(database.gauges.workers(live_seconds), database.gauges.wanted_devices())
     outbox = database.gauges.outbox()
     deliveries = catalogue.WEBHOOK_DELIVERIES.gauge()
     deliveries.add_metric(["pending"], outbox.pending)
@@ -65,13 +65,17 @@ def _trials(counts: Counts) -> Iterator[Metric]:
     yield catalogue.TRIALS_PROPOSED.gauge(counts.proposed)
 
 
-def _workers(workers: list[WorkerGauge]) -> Iterator[Metric]:
+def _workers(workers: list[WorkerGauge], wanted: dict[str, int]) -> Iterator[Metric]:
     fleet = catalogue.WORKERS.gauge()
     tally = Counter((worker.device_class_id, _state(worker)) for worker in workers)
     for device_class in sorted({worker.device_class_id for worker in workers}):
         for state in ("measuring", "quarantined", "drained", "lost"):
             fleet.add_metric([device_class, state], tally[device_class, state])
     yield fleet
+    devices = catalogue.DEVICES_WANTED.gauge()
+    for device_class in sorted({*wanted, *(worker.device_class_id for worker in workers)}):
+        devices.add_metric([device_class], wanted.get(device_class, 0))
+    yield devices
     builders = catalogue.WORKER_BUILDERS.gauge()
     busy = catalogue.WORKER_BUILDERS_BUSY.gauge()
     use = catalogue.WORKER_SLOT_USE_RATIO.gauge()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,8 +26,14 @@ def test_the_age_of_the_queue_is_that_of_its_oldest_job(world: World) -> None:
     world.job("b")
     world.clock.forward(5)
     assert world.db.gauges.queue().oldest_secs == pytest.approx(25)
-    world.claim(seconds=30)
+    assert world.db.gauges.wanted_devices() == {world.device_class.id: 2}
+    claimed = world.claim(seconds=30)
     assert world.db.gauges.queue().oldest_secs == pytest.approx(5)
+    other = replace(world.device_class, threads=4)
+    world.job("b", device_class=other)
+    assert world.db.gauges.wanted_devices() == {world.device_class.id: 2, other.id: 1}
+    assert world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.FAILED)
+    assert world.db.gauges.wanted_devices() == {world.device_class.id: 1, other.id: 1}
 
 
 def test_leases_are_held_until_they_expire_and_claims_are_counted_until_the_job_ends(world: World) -> None:
