@@ -13,7 +13,7 @@ from loopwright.codegen.rule import applied_rule
 from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
-from tests.support.convolution_programs import winograd_image, winograd_result
+from tests.support.convolution_programs import pool, winograd_image, winograd_result
 from tests.support.rule_programs import (
     TARGET,
     attention,
@@ -25,8 +25,11 @@ from tests.support.rule_programs import (
     rms_norm,
     silu,
     softmax,
+    with_weight,
 )
 from tuner.space.builtin import builtin_space
+
+LARGE_POOL = pool(1, 50, 50, 64, window=3, stride=2, kind="max", layout="NHWC")
 
 
 def rules(mod: tvm.IRModule, count: int) -> list[str]:
@@ -41,6 +44,7 @@ def rules(mod: tvm.IRModule, count: int) -> list[str]:
         (product(33, 48, 20), "register_tile"),
         (product(1, 80, 36), "gemv"),
         (linear(1, 40, 24), "gemv"),
+        (with_weight(product(1, 80, 36), 1), "register_tile"),
         (softmax(6, 50), "row_reduce"),
         (silu(3, 70), "elementwise"),
         (winograd_image(14, 14, 64), "winograd"),
@@ -64,6 +68,14 @@ def test_rows_whose_terms_are_computed_are_reduced_one_at_a_time(mod: tvm.IRModu
     rule = applied_rule(next(iter(prior.choices(mod, TARGET))))
     assert rule is not None
     assert rule.knobs["rows"] == rows
+
+
+@pytest.mark.parametrize("mod", [layer_norm(12, 60), softmax(12, 60), LARGE_POOL])
+def test_one_thread_runs_no_parallel_loop(mod: tvm.IRModule) -> None:
+    target = target_from({"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
+    rule = applied_rule(next(iter(prior.choices(mod, target))))
+    assert rule is not None
+    assert rule.knobs["parallel"] == 0
 
 
 @pytest.mark.parametrize(("count", "divides"), [(24, True), (28, True), (20, True), (23, False)])

@@ -138,8 +138,8 @@ def _seeds(columns: Columns, machine: MachineLimits) -> Iterable[Knobs]:
     if rows == 1:
         choices = [(wide, 1, padding) for padding in paddings] + [(widths[-1], 1, paddings[0])]
     results = math.prod(extent for _, extent in columns.block.spatial)
-    order = [_PARALLEL, _SERIAL] if results * columns.window > _WORTH_THREADS * machine.lanes else [_SERIAL, _PARALLEL]
-    for parallel in order:
+    is_long = machine.threads > 1 and results * columns.window > _WORTH_THREADS * machine.lanes
+    for parallel in (_PARALLEL, _SERIAL) if is_long else (_SERIAL, _PARALLEL):
         for width, height, padding in dict.fromkeys(choices):
             lines = _best_lines(columns, machine, width, padding)
             yield {"width": width, "rows": height, "lines": lines, "padding": padding, "parallel": parallel}

@@ -36,6 +36,8 @@ class Gemv:
         return (Knob("block", _BLOCKS), Knob("at_once", _AT_ONCE))
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
+        if Contraction.required(program).right_is_weight:
+            return  # `register_tile` packs a weight once, and keeps the sums in registers
         for at_once in (8, 4):
             yield {"block": 256, "at_once": at_once}
         yield {"block": 64, "at_once": 4}
