@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tests.support.snippets import GUIDES, Reader, Replacements, blocks
 
 TRIALS = 8
 PRODUCT = product_relu(244)
-SLOW = ("ci", "comparing", "packaging", "rechecks", "records", "shapes", "torch-compile")
+SLOW = ("ci", "comparing", "packaging", "rechecks", "records", "shapes", "spaces", "torch-compile")
 RUN = [path for path in GUIDES if any(block.runs for block in blocks(path))]
 INPUT = (torch.linspace(-1, 1, 4 * 72).reshape(4, 72),)
 
@@ -46,11 +47,11 @@ def model() -> nn.Module:
 
 @pytest.fixture(scope="module")
 def job(service: ServiceClient, client: Client, model: nn.Module) -> Job:
-    """That of the model, so that guides find it tuned; with the name by which the guide on CI refers to it.
+    """That of the model, so that guides find it tuned.
 
     Its certificate claims little: it holds however disturbed the machine is when the guide on rechecks races it again.
     """
-    job = tuned(client.submit(model, example_inputs=INPUT, max_trials=TRIALS, name="main"))
+    job = tuned(client.submit(model, example_inputs=INPUT, max_trials=TRIALS))
     claim(service, job.tasks[0].workload_hash, 8)
     return job
 
@@ -70,7 +71,6 @@ def files(client: Client, job: Job, model: nn.Module, tmp_path_factory: pytest.T
 def replacements(service: ServiceClient, client: Client, job: Job) -> dict[str, Replacements]:
     """What takes the place of words in the commands of a guide."""
     return {
-        "ci": {"model.pt2": f"model.pt2 --max-trials {TRIALS}"},
         "comparing": {"torch,compile,ort,openvino": "torch,ort --processes 1 --rounds 1"},
         "packs": {"ID": lambda: read_key(Path("team.key")).public.id},
         "targets": {"--wait": f"--max-trials {TRIALS} --wait", "GROUP": lambda: str(next(client.jobs()).info.group)},
@@ -97,11 +97,7 @@ def test_a_guide_does_what_it_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for file in files.iterdir():
-        (tmp_path / file.name).symlink_to(file)
-    # Where the guide on packages says that `load.py` lies. Python does not look again into a folder that was not there.
-    (tmp_path / "out").mkdir()
-    monkeypatch.syspath_prepend(str(tmp_path / "out"))
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr("getpass.getpass", lambda _: service.token)
     names: dict[str, Any] = {
         **{"loopwright": loopwright, "torch": torch, "tvm": tvm, "relax": relax},

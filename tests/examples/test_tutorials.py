@@ -14,7 +14,7 @@ from tests.support.snippets import FLEET, TUTORIALS, Reader, blocks
 TRIALS = {"quick-start": 16, "tvmscript": 16}
 """Where the command line would say that a function deserves more than eight."""
 RUN = [path for path in TUTORIALS if path != FLEET and any(block.runs for block in blocks(path))]
-SLOW = ("quick-start", "artefact", "ci-gate", "design-space", "packs", "pytorch", "torch-compile", "tvmscript")
+SLOW = ("quick-start", "packs", "pytorch", "tvmscript")
 PLAYED = [
     pytest.param("played", path, id=f"played-{path.stem}", marks=pytest.mark.whole if path.stem in SLOW else ())
     for path in RUN
@@ -23,7 +23,6 @@ REAL = [pytest.param("real", path, id=f"real-{path.stem}", marks=pytest.mark.who
 
 
 @pytest.mark.usefixtures("_as_a_reader")
-@pytest.mark.filterwarnings("ignore:a graph is left to PyTorch")
 @pytest.mark.parametrize(("service", "document"), [*PLAYED, *REAL], indirect=["service"], scope="session")
 def test_a_tutorial_does_what_it_says(document: Path, tmp_path: Path) -> None:
     Reader(tmp_path, trials=TRIALS.get(document.stem, 8)).read(document)
