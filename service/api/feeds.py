@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+from sse_starlette import ServerSentEvent
 
 from db import Database
 from db.errors import Unavailable
@@ -49,11 +50,10 @@ class FeedBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An event as streams send it: ``data`` is JSON."""
+    """An event, and the bytes that all its streams send: they are made once."""
 
     id: int
-    event: str
-    data: str
+    sent: bytes
 
 
 class Feeds:
@@ -223,7 +223,11 @@ class Feed:
 
     def _read(self, last_id: int) -> list[Line]:
         events = self._database.events.after(self._job_id, last_id, BATCH)
-        return [Line(event.id, event.type.value, self._on_wire(event).model_dump_json()) for event in events]
+        return [Line(event.id, self._sent(event)) for event in events]
+
+    def _sent(self, event: EventView) -> bytes:
+        data = self._on_wire(event).model_dump_json()
+        return ServerSentEvent(id=str(event.id), event=event.type.value, data=data).encode()
 
     async def _ask(self, question: Callable[[About], Answer], about: About) -> Answer:
         return await _answer(self._limiter, question, about)

@@ -106,17 +106,19 @@ class Sandbox:
         ]
         self._pool = Pool(self._children, WAITING, WAIT_SECONDS)
         self._shares = Shares("requests that read modules or render programs", each=PER_CALLER)
-        self._starts: list[threading.Thread] = []
+        self._starting: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to start the children, which import TVM. A call that comes before a child is ready waits for it."""
-        self._starts = [threading.Thread(target=_start, args=(child,), daemon=True) for child in self._children]
-        for start in self._starts:
-            start.start()
+        """Begin to start the child that calls take first, which imports TVM and then has 150 MB.
+
+        A call that comes before it is ready waits for it. Another child starts with the first call that needs it.
+        """
+        self._starting = threading.Thread(target=_start, args=(self._children[-1],), daemon=True)
+        self._starting.start()
 
     def close(self) -> None:
-        for start in self._starts:
-            start.join()
+        if self._starting is not None:
+            self._starting.join()
         for child in self._children:
             child.close()
 
