@@ -15,6 +15,7 @@ from db.engine.connections import Sessions
 from db.job_counts import forget_job
 from db.models import Ablation, Certificate, Comparison, Event, Gate, Job, Recheck, Task, Trial, TrialCount, TrialTally
 from db.states import EventType
+from db.upkeep.archive import Archive
 from loopwright.codegen.kinds import FINISHED, FailureKind
 
 FASTEST = 32
@@ -113,12 +114,12 @@ class Retention:
                 for id, _ in newest_samples(session, device_class_id, tvm_version)
             }
 
-    def prune(self, job_id: str, samples: set[str], *, dry_run: bool = False) -> int:
+    def prune(self, job_id: str, samples: set[str], *, dry_run: bool = False, archive: Archive | None = None) -> int:
         """Delete the trials of a finished job that nothing needs, with their events; return how many.
 
         Of each task, the baseline stays, what certificates and ablations are about, what certificates name as rejected,
         the `FASTEST` of the workload on the device class, what must not be tried again, and those in ``samples``. The
-        job gets a note. ``dry_run`` changes nothing.
+        job gets a note. ``dry_run`` changes nothing. What is deleted is in the ``archive`` before, if there is one.
         """
         # Most jobs have nothing more to delete. To find that out, nobody who writes should have to wait.
         with self._sessions.read() as session:
@@ -130,6 +131,8 @@ class Retention:
             with self._sessions.write() as session:
                 job = session.get_one(Job, job_id)
                 doomed = _doomed(session, job, samples)
+                if archive is not None and doomed:
+                    archive.add(session, job, doomed[:_MOST])
                 _delete(session, job_id, set(doomed[:_MOST]))
                 deleted += len(doomed[:_MOST])
                 if len(doomed) <= _MOST:

@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--days", type=float, default=90.0, help="with prune: of jobs that ended longer ago (90)")
     parser.add_argument("--dry-run", action="store_true", help="with prune: only say how much would go")
     parser.add_argument("--shrink", action="store_true", help="with prune: give the space back; SQLite's writers wait")
+    parser.add_argument("--archive", metavar="FOLDER", help="with prune: where to write the trials before they go")
     parser.add_argument("--to", metavar="FILE", help="with backup: the file to write, which must not exist")
     parser.add_argument("--key", metavar="ID", help="with revoke-key: the key, as 'loopwright key list' names it")
     parser.add_argument("--die-with-parent", action="store_true", help=argparse.SUPPRESS)
@@ -43,7 +44,7 @@ def main() -> None:
     role = options.pop("role")
     if role not in _ROLES:
         parser().error(f"there is no role {role!r}; the roles are {', '.join(_ROLES)}")
-    arguments = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "to", "key")}
+    arguments = {name: options.pop(name) for name in ("grant_to", "days", "dry_run", "shrink", "archive", "to", "key")}
     if options.pop("die_with_parent"):
         die_with_parent()
     settings = read_settings(options)
@@ -96,7 +97,14 @@ def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
     elif role == "prune":
         from service import upkeep
 
-        upkeep.prune(settings, days=arguments["days"], dry_run=arguments["dry_run"], shrinks=arguments["shrink"])
+        folder = arguments["archive"]
+        upkeep.prune(
+            settings,
+            days=arguments["days"],
+            dry_run=arguments["dry_run"],
+            shrinks=arguments["shrink"],
+            archive=None if folder is None else Path(folder),
+        )
     elif role == "backup":
         from service import upkeep
 

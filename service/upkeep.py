@@ -10,19 +10,24 @@ from pathlib import Path
 
 from db import Database
 from db.errors import NotFound
+from db.upkeep.archive import Archive
 from db.upkeep.backup import CannotBackUp, shrink
 from db.upkeep.backup import back_up as copy_database
 from service.settings import Settings
 
 
-def prune(settings: Settings, *, days: float, dry_run: bool, shrinks: bool) -> None:
-    """Delete trials that nothing needs, of jobs that ended more than ``days`` ago, one job after another."""
+def prune(settings: Settings, *, days: float, dry_run: bool, shrinks: bool, archive: Path | None = None) -> None:
+    """Delete trials that nothing needs, of jobs that ended more than ``days`` ago, one job after another.
+
+    They are written to the folder ``archive`` before, if there is one.
+    """
     if days < 0:
         sys.exit(f"loopwright: --days is {days:g}; it counts back from now")
     database = Database(settings.database)
     try:
         jobs, samples = database.retention.old_jobs(days), database.retention.samples()
-        pruned = sum(database.retention.prune(job_id, samples, dry_run=dry_run) for job_id in jobs)
+        kept = None if archive is None else Archive(archive)
+        pruned = sum(database.retention.prune(job_id, samples, dry_run=dry_run, archive=kept) for job_id in jobs)
     finally:
         database.close()
     print(f"{pruned:,} trials of {len(jobs):,} jobs {'would be' if dry_run else 'were'} pruned.")

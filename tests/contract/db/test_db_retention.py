@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from db import Database, cost_models, retention
 from db.retention import Ages, Swept
+from db.upkeep.archive import Archive
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage
 from service.controller.housekeeping import Housekeeping
 from service.settings import Settings
@@ -55,6 +59,32 @@ def test_baseline_certificate_and_the_fastest_stay(world: World, small: None) ->
     assert prune(world.db) == 0
     assert world.db.certificates.best("w0", world.device_class.id) is not None
     assert len(world.db.trials.known("w0", world.device_class.id)) == 2
+
+
+def test_what_is_pruned_is_in_the_archive(world: World, small: None, tmp_path: Path) -> None:
+    world.measured(0.5, 0.4, 0.1, 0.2, 0.3)
+    (job,) = world.db.jobs.page().items
+    before = {line.id: line for line in world.db.trials.page(job.id).items}
+    later(world)
+    samples, archive = world.db.retention.samples(), Archive(tmp_path / "archive")
+    assert world.db.retention.prune(job.id, samples, archive=archive, dry_run=True) == 3
+    assert not (tmp_path / "archive").exists()
+    assert world.db.retention.prune(job.id, samples, archive=archive) == 3
+    assert world.db.retention.prune(job.id, samples, archive=archive) == 0
+    (file,) = (tmp_path / "archive").iterdir()
+    assert file.name == "month=2030-01"
+    (file,) = file.iterdir()
+    rows = [json.loads(line) for line in zstandard.decompress(file.read_bytes()).splitlines()]
+    assert [(row["number"], row["median"], row["trace_json"]) for row in rows] == [
+        (1, 0.5, "[0]"),
+        (2, 0.4, "[1]"),
+        (5, 0.3, "[4]"),
+    ]
+    left = {line.id for line in world.db.trials.page(job.id).items}
+    assert {row["id"] for row in rows} == before.keys() - left
+    for row in rows:
+        assert row["job_id"] == job.id
+        assert datetime.fromisoformat(row["finished_at"]) == before[row["id"]].finished_at
 
 
 def test_a_rejected_contender_stays(world: World, small: None) -> None:
