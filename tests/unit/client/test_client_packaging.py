@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import tvm
 import tvm_ffi
 from torch import nn
+from tvm import relax
 from tvm.s_tir import Schedule
 
 import loopwright
@@ -26,6 +28,7 @@ from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
 from loopwright.model import Model
 from loopwright.packaging import replay
+from loopwright.packaging.load import CPU, POOLED, as_tensor, give_back_weights
 from loopwright.packaging.manifest import Check, Manifest, TensorSpec
 from loopwright.packaging.package_files import digests
 from loopwright.packaging.verified import NoPackage
@@ -328,3 +331,48 @@ with quiet():
 """
     done = in_another_process(package, script)
     assert (done.returncode, done.stderr) == (0, "kept\nkept, too\n")
+
+
+def resident_bytes(library: Path) -> int:
+    """Return how much of a file is resident where this process has it mapped."""
+    found, is_its = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, *rest = line.split()
+        if not name.endswith(":"):
+            is_its = rest[-1] == str(library)
+        elif is_its and name == "Rss:":
+            found += 1024 * int(rest[0])
+    return found
+
+
+def test_weights_are_resident_once_and_can_be_read_again(tmp_path: Path) -> None:
+    library, weights = tmp_path / "model.so", np.linspace(1, 2, 2**18, dtype=np.float32)
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType(weights.shape, "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.add(x, relax.const(weights))))
+    loopwright.export_library(tvm.compile(builder.get(), "llvm"), library)
+    for _ in range(2):
+        machine = tvm_ffi.load_module(str(library))["vm_load_executable"]()
+        assert resident_bytes(library) > weights.nbytes
+        give_back_weights(library)
+        assert resident_bytes(library) < weights.nbytes // 2
+        machine["vm_initialization"](CPU, 0, POOLED)
+        np.testing.assert_array_equal(np.from_dlpack(machine["main"](as_tensor(weights))), weights + weights)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(np.arange(60.0)[1:].reshape(59, 1), id="misaligned"),
+        pytest.param(np.arange(60.0).reshape(5, 12).T, id="transposed"),
+        pytest.param(np.arange(60)[::2], id="every second"),
+        pytest.param(np.array(7, np.float32), id="scalar"),
+        pytest.param(np.frombuffer(bytes(range(70)), np.uint8)[3:], id="read only"),
+    ],
+)
+def test_arrays_that_programs_cannot_read_in_place_are_copied(given: Any) -> None:
+    tensor = as_tensor(given)
+    assert tensor.is_contiguous()
+    assert tensor.data_ptr() % 64 == 0
+    np.testing.assert_array_equal(np.from_dlpack(tensor), given)
