@@ -14,6 +14,7 @@ import psutil
 from benchmarks.quality.settings import Settings
 from benchmarks.services import embedded
 from loopwright import Client
+from loopwright.codegen.host import lock as host_lock
 from service.settings import Settings as ServiceSettings
 from service.settings import ensure_token
 
@@ -42,10 +43,12 @@ class Service:
 
         An idle service needs a tenth of a core for its heartbeats, in bursts that would hit some engine's turn.
         """
-        processes = [*self.roots, *(child for root in self.roots for child in root.children(recursive=True))]
-        for process in processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.suspend()
+        # Under the lock of the host's cores: a build that holds it and is suspended would keep every timing waiting.
+        with host_lock.quiet():
+            processes = [*self.roots, *(child for root in self.roots for child in root.children(recursive=True))]
+            for process in processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.suspend()
         try:
             yield
         finally:
