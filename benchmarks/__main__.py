@@ -28,6 +28,7 @@ PACKAGES = {
         "prior": "prior",
         "regression": "search.regression",
         "quality": "quality",
+        "nets": "nets",
         "decode": "decode",
         "models": "models",
         "shapes": "shapes",

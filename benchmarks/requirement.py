@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.report import table
+
+NO_RESULT = "no result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,24 @@ class Requirement:
 
     def _reaches(self, measured: float, bound: float) -> bool:
         return measured <= bound if self.is_cost else measured >= bound
+
+
+def median_and_worst(
+    what: str, costs: Mapping[str, float], median: tuple[float, float], worst: tuple[float, float]
+) -> Iterator[Requirement]:
+    """Yield the requirements, with what they must and should be, of the median and of the highest of costs by name."""
+    middle = statistics.median(costs.values()) if costs else None
+    shown = NO_RESULT if middle is None else f"{middle:.2f}"
+    yield Requirement(f"{what}, median", *median, middle, shown, is_cost=True)
+    yield highest_cost(f"{what}, worst", costs, *worst)
+
+
+def highest_cost(what: str, costs: Mapping[str, float], must: float, aim: float, unit: str = "") -> Requirement:
+    """Return the requirement of the highest of costs by name."""
+    if not costs:
+        return Requirement(what, must, aim, None, NO_RESULT, is_cost=True, unit=unit)
+    name, value = max(costs.items(), key=lambda item: item[1])
+    return Requirement(what, must, aim, value, f"{value:.2f}{unit}, {name}", is_cost=True, unit=unit)
 
 
 def missed(found: Sequence[Requirement]) -> str:

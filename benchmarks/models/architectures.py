@@ -67,7 +67,7 @@ _VISION = {
 }
 
 
-def _of(
+def of(
     name: str,
     model: str,
     config: str,
@@ -75,6 +75,8 @@ def _of(
     inputs: Callable[[], dict[str, torch.Tensor]],
     part: Callable[[Any], Any] = lambda model: model,
 ) -> Architecture:
+    """Return ``part`` of a model of the class ``model``, with the options of its ``config``."""
+
     def make() -> torch.nn.Module:
         torch.manual_seed(0)
         made = getattr(transformers, model)(getattr(transformers, config)(**options))
@@ -85,32 +87,32 @@ def _of(
 
 
 ARCHITECTURES: tuple[Architecture, ...] = (
-    _of("BERT", "BertModel", "BertConfig", _ENCODER, _text),
-    _of("RoBERTa", "RobertaModel", "RobertaConfig", {**_ENCODER, "pad_token_id": 1}, _text),
-    _of(
+    of("BERT", "BertModel", "BertConfig", _ENCODER, _text),
+    of("RoBERTa", "RobertaModel", "RobertaConfig", {**_ENCODER, "pad_token_id": 1}, _text),
+    of(
         "DistilBERT",
         "DistilBertModel",
         "DistilBertConfig",
         {"vocab_size": _WORDS, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
         _text,
     ),
-    _of("ALBERT", "AlbertModel", "AlbertConfig", {**_ENCODER, "embedding_size": 16}, _text),
-    _of("ELECTRA", "ElectraModel", "ElectraConfig", {**_ENCODER, "embedding_size": 16}, _text),
-    _of(
+    of("ALBERT", "AlbertModel", "AlbertConfig", {**_ENCODER, "embedding_size": 16}, _text),
+    of("ELECTRA", "ElectraModel", "ElectraConfig", {**_ENCODER, "embedding_size": 16}, _text),
+    of(
         "DeBERTa",
         "DebertaV2Model",
         "DebertaV2Config",
         {**_ENCODER, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
         _text,
     ),
-    _of(
+    of(
         "T5 encoder",
         "T5EncoderModel",
         "T5Config",
         {"vocab_size": _WORDS, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
         _text,
     ),
-    _of(
+    of(
         "Whisper encoder",
         "WhisperModel",
         "WhisperConfig",
@@ -134,34 +136,34 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         _spectrum,
         lambda model: model.get_encoder(),
     ),
-    _of("CLIP text", "CLIPTextModel", "CLIPTextConfig", {**_DECODER, "projection_dim": 32}, _text),
-    _of("CLIP vision", "CLIPVisionModel", "CLIPVisionConfig", {**_VISION, "projection_dim": 32}, _image),
-    _of("ViT", "ViTModel", "ViTConfig", _VISION, _image),
-    _of("DeiT", "DeiTModel", "DeiTConfig", _VISION, _image),
-    _of("DINOv2", "Dinov2Model", "Dinov2Config", _VISION, _image),
-    _of(
+    of("CLIP text", "CLIPTextModel", "CLIPTextConfig", {**_DECODER, "projection_dim": 32}, _text),
+    of("CLIP vision", "CLIPVisionModel", "CLIPVisionConfig", {**_VISION, "projection_dim": 32}, _image),
+    of("ViT", "ViTModel", "ViTConfig", _VISION, _image),
+    of("DeiT", "DeiTModel", "DeiTConfig", _VISION, _image),
+    of("DINOv2", "Dinov2Model", "Dinov2Config", _VISION, _image),
+    of(
         "Swin",
         "SwinModel",
         "SwinConfig",
         {"image_size": 32, "patch_size": 4, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
         _image,
     ),
-    _of(
+    of(
         "ConvNeXt",
         "ConvNextModel",
         "ConvNextConfig",
         {"hidden_sizes": [16, 32], "depths": [1, 1], "num_stages": 2},
         _image,
     ),
-    _of(
+    of(
         "ResNet",
         "ResNetModel",
         "ResNetConfig",
         {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1], "layer_type": "basic"},
         _image,
     ),
-    _of("MobileNetV2", "MobileNetV2Model", "MobileNetV2Config", {"image_size": 32, "depth_multiplier": 0.25}, _image),
-    _of(
+    of("MobileNetV2", "MobileNetV2Model", "MobileNetV2Config", {"image_size": 32, "depth_multiplier": 0.25}, _image),
+    of(
         "SegFormer",
         "SegformerModel",
         "SegformerConfig",
@@ -177,7 +179,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         },
         _image,
     ),
-    _of(
+    of(
         "wav2vec2",
         "Wav2Vec2Model",
         "Wav2Vec2Config",
@@ -192,36 +194,36 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         },
         _sound,
     ),
-    _of(
+    of(
         "GPT-2",
         "GPT2LMHeadModel",
         "GPT2Config",
         {"vocab_size": _WORDS, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, **_ENDS},
         _words,
     ),
-    _of("GPT-NeoX", "GPTNeoXForCausalLM", "GPTNeoXConfig", _DECODER, _words),
-    _of("OPT", "OPTForCausalLM", "OPTConfig", {**_DECODER, "ffn_dim": 64, "word_embed_proj_dim": 32}, _words),
-    _of(
+    of("GPT-NeoX", "GPTNeoXForCausalLM", "GPTNeoXConfig", _DECODER, _words),
+    of("OPT", "OPTForCausalLM", "OPTConfig", {**_DECODER, "ffn_dim": 64, "word_embed_proj_dim": 32}, _words),
+    of(
         "BLOOM",
         "BloomForCausalLM",
         "BloomConfig",
         {"vocab_size": _WORDS, "hidden_size": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 1, "eos_token_id": 2},
         _words,
     ),
-    _of("Llama", "LlamaForCausalLM", "LlamaConfig", _GROUPED, _words),
-    _of("Mistral", "MistralForCausalLM", "MistralConfig", {**_GROUPED, "sliding_window": 8}, _words),
-    _of("Qwen2", "Qwen2ForCausalLM", "Qwen2Config", _GROUPED, _words),
-    _of("Qwen3", "Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 8}, _words),
-    _of("Gemma", "GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 8}, _words),
-    _of("Phi-3", "Phi3ForCausalLM", "Phi3Config", _GROUPED, _words),
-    _of(
+    of("Llama", "LlamaForCausalLM", "LlamaConfig", _GROUPED, _words),
+    of("Mistral", "MistralForCausalLM", "MistralConfig", {**_GROUPED, "sliding_window": 8}, _words),
+    of("Qwen2", "Qwen2ForCausalLM", "Qwen2Config", _GROUPED, _words),
+    of("Qwen3", "Qwen3ForCausalLM", "Qwen3Config", {**_GROUPED, "head_dim": 8}, _words),
+    of("Gemma", "GemmaForCausalLM", "GemmaConfig", {**_GROUPED, "head_dim": 8}, _words),
+    of("Phi-3", "Phi3ForCausalLM", "Phi3Config", _GROUPED, _words),
+    of(
         "Mixtral",
         "MixtralForCausalLM",
         "MixtralConfig",
         {**_GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2},
         _words,
     ),
-    _of(
+    of(
         "Mamba",
         "MambaForCausalLM",
         "MambaConfig",

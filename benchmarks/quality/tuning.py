@@ -36,24 +36,31 @@ def tuned(case: Case, settings: Settings, service: Service) -> dict[str, Any]:
             "case": case.name,
             "budget": {"max_trials": max_trials, "max_seconds": max_seconds},
             "seconds": seconds,
-            "trials": job.progress.trials,
-            "failed": job.progress.failed,
-            "notes": job.info.notes,
-            "tasks": [
-                {
-                    "workload": task.workload_hash,
-                    "name": task.name,
-                    "weight": task.weight,
-                    "trials": task.trials,
-                    "baseline_us": task.baseline_us,
-                    "best_us": task.best_us,
-                    "certified": task.certified,
-                }
-                for task in job.tasks
-            ],
+            **outcome(job),
             "history": _history(job),
             "conditions": conditions(settings.threads),
         }
+
+
+def outcome(job: Job) -> dict[str, Any]:
+    """Return the trials, notes and tasks of a job, as they are kept."""
+    return {
+        "trials": job.progress.trials,
+        "failed": job.progress.failed,
+        "notes": job.info.notes,
+        "tasks": [
+            {
+                "workload": task.workload_hash,
+                "name": task.name,
+                "weight": task.weight,
+                "trials": task.trials,
+                "baseline_us": task.baseline_us,
+                "best_us": task.best_us,
+                "certified": task.certified,
+            }
+            for task in job.tasks
+        ],
+    }
 
 
 def _history(job: Job) -> list[tuple[str, int, float | None]]:
