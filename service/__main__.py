@@ -7,6 +7,7 @@ a service can run here.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,10 @@ def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
             except CannotGrant as error:
                 sys.exit(f"loopwright: {error}")
     elif role == "api":
+        if (shared := settings.shared_metrics) is not None:
+            shared.mkdir(parents=True, exist_ok=True)
+            # Before the package is imported, which then counts into files there.
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(shared)
         from service import server as api
         from workers.walls.levels import NoWalls, choose
 

@@ -43,6 +43,7 @@ from service.workloads import endpoints as workloads
 from service.workloads import insight, lookup
 
 _SANDBOXES = 2
+"""Of all API processes of a service, but one of each at least. Not tuned."""
 _PARSERS = 2
 """Threads that parse bodies. Not tuned."""
 
@@ -55,7 +56,7 @@ def create_app(settings: Settings, patience: RequestPatience = DEFAULT) -> FastA
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         database = Database(settings.database, connections=settings.database_connections)
-        sandbox = Sandbox(_SANDBOXES, settings.walls)
+        sandbox = Sandbox(max(1, _SANDBOXES // settings.api_processes), settings.walls)
         sandbox.start()
         database.tokens.put_owner(ensure_token(settings), settings.owner)
         database.signing_keys.ensure()

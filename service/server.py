@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import resource
+import socket
 from typing import Any
 
 import uvicorn
@@ -32,6 +33,7 @@ def server(settings: Settings, patience: RequestPatience = DEFAULT) -> uvicorn.S
             create_app(settings, patience),
             host=settings.host,
             port=settings.port,
+            loop="uvloop",
             http=connection,
             ws="none",
             limit_concurrency=limit,
@@ -52,7 +54,22 @@ def main(settings: Settings) -> None:
     database.tokens.put_owner(ensure_token(settings), settings.owner)
     database.close()
     with contextlib.suppress(KeyboardInterrupt):
-        server(settings).run()
+        server(settings).run(_shared_port(settings))
+
+
+def _shared_port(settings: Settings) -> list[socket.socket] | None:
+    """Return a socket on the port that several processes have, to each of which the kernel gives connections.
+
+    None for one process alone, whose port nobody else may have.
+    """
+    if settings.api_processes == 1:
+        return None
+    port = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    # Without listening yet: the kernel would give it connections before the app has started.
+    port.bind((settings.host, settings.port))
+    return [port]
 
 
 def _allow_files(number: int) -> None:

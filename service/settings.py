@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes, and
     imported bests are not certified without a job of a user.
     ``max_jobs``: that a controller works on at a time; None: see `places`.
+    ``api_processes``: that `scripts/serve` starts, behind one port.
     ``max_connections``: of each API process; half of them may be of one address.
     ``database_connections``: of each API process and of each controller, at most, beside one that listens for news.
     ``max_streams``, ``max_streams_per_user``: of events, at a time, in each API process.
@@ -63,6 +64,7 @@ class Settings(BaseSettings):
     max_jobs: int | None = Field(default=None, ge=1)
     allowed_hosts: str | None = None
     max_body_bytes: int = Field(default=32 * 2**20, gt=0)
+    api_processes: int = Field(default=1, ge=1, le=64)
     max_connections: int = Field(default=2000, gt=1)
     database_connections: int = Field(default=CONNECTIONS, gt=1)
     max_streams: int = Field(default=1000, gt=0)
@@ -101,6 +103,11 @@ class Settings(BaseSettings):
     def owner(self) -> str:
         """Who holds leases: the same name after a restart, so that a restart takes up its own jobs at once."""
         return f"{socket.gethostname()}:{self.data_dir}"
+
+    @property
+    def shared_metrics(self) -> Path | None:
+        """The folder in which several API processes count their requests together; None for one process alone."""
+        return self.data_dir / "api-metrics" if self.api_processes > 1 else None
 
     @property
     def token_file(self) -> Path:
@@ -142,6 +149,7 @@ def parser(prog: str = SERVE) -> argparse.ArgumentParser:
         choices=list(Policy),
         help="sandbox of what users send (default: require if --host is not loopback, else prefer)",
     )
+    parser.add_argument("--api-processes", type=int, help="API processes behind the port (default 1)")
     parser.add_argument("--boards", type=Path, help="file of boards to measure on, behind TVM's RPC (default: none)")
     return parser
 

@@ -28,7 +28,7 @@ class RequestMetrics:
         self.registry = CollectorRegistry()
         seconds, in_flight = catalogue.HTTP_REQUEST_DURATION_SECONDS, catalogue.HTTP_REQUESTS_IN_FLIGHT
         self.seconds = Histogram(seconds.name, seconds.help, seconds.labels, buckets=_SECONDS, registry=self.registry)
-        self.in_flight = Gauge(in_flight.name, in_flight.help, registry=self.registry)
+        self.in_flight = Gauge(in_flight.name, in_flight.help, registry=self.registry, multiprocess_mode="livesum")
 
 
 class CountedRequests:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from db import migrate
@@ -21,10 +22,17 @@ log = logging.getLogger("loopwright.metrics")
 
 
 def exposition(ctx: Context) -> bytes:
-    """Return the metrics as text. Those of the fleet are missing while the database does not answer."""
+    """Return the metrics as text. Those of the fleet are missing while the database does not answer.
+
+    Of several processes behind one port, requests are counted together.
+    """
     registry = CollectorRegistry()
     registry.register(_Once(lambda: _process_metrics(ctx)))
     registry.register(_Once(lambda: _of_database(ctx)))
+    if (shared := ctx.settings.shared_metrics) is not None:
+        requests = CollectorRegistry()
+        MultiProcessCollector(requests, path=str(shared))  # type: ignore[no-untyped-call]
+        return generate_latest(requests) + generate_latest(registry)
     ProcessCollector(registry=registry)
     return generate_latest(ctx.requests.registry) + generate_latest(registry)
 

@@ -11,6 +11,7 @@ import fcntl
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from typing import IO
 
 import httpx
 import psutil
+from prometheus_client.multiprocess import mark_process_dead
 
 from db import Database, migrate
 from loopwright import schemas
@@ -62,7 +64,10 @@ class ServeError(Exception):
 
 
 class Supervisor:
-    """Starts and stops the service's processes. ``say`` is told each step of a start."""
+    """Starts and stops the service's processes. ``say`` is told each step of a start.
+
+    Each part has a name: its role, with a number if it is not the only one or the first.
+    """
 
     def __init__(self, settings: Settings, say: Say = lambda text: None) -> None:
         self._settings = settings
@@ -97,7 +102,10 @@ class Supervisor:
             try:
                 self._say("the API, the controller and its workers start, on an idle machine within half a minute ...")
                 self._start("controller")
-                self._start("api")
+                if (shared := self._settings.shared_metrics) is not None:
+                    shutil.rmtree(shared, ignore_errors=True)
+                for name in self._apis:
+                    self._start(name)
                 self._wait_until_ready(started_at)
                 with _announced(self.url, self._settings.token_file):
                     _note(lock, replace(state, is_ready=True))
@@ -134,9 +142,13 @@ class Supervisor:
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
 
-    def _start(self, role: str) -> None:
+    @property
+    def _apis(self) -> list[str]:
+        return ["api", *(f"api-{number}" for number in range(2, self._settings.api_processes + 1))]
+
+    def _start(self, name: str) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "service", role, "--die-with-parent"],
+            [sys.executable, "-m", "service", name.partition("-")[0], "--die-with-parent"],
             env={**os.environ, **self._settings.environment()},
             cwd=Path(__file__).resolve().parents[2],
             stdin=subprocess.DEVNULL,
@@ -145,9 +157,9 @@ class Supervisor:
             # Ctrl-C is for this process alone, which then ends them in order.
             start_new_session=True,
         )
-        self._processes[role] = process
+        self._processes[name] = process
         assert process.stdout is not None
-        self._logs[role] = KeptLog(process.stdout, self._settings.data_dir / f"{role}.log")
+        self._logs[name] = KeptLog(process.stdout, self._settings.data_dir / f"{name}.log")
 
     def _wait_until_ready(self, started_at: datetime) -> None:
         """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
@@ -192,7 +204,10 @@ class Supervisor:
 
     def _restart_later(self, role: str, status: int) -> None:
         """Clear up after a part and plan its start. Raises ServeError."""
-        _kill_session(self._processes[role].pid)
+        process = self._processes[role]
+        _kill_session(process.pid)
+        if (shared := self._settings.shared_metrics) is not None and role in self._apis:
+            mark_process_dead(process.pid, str(shared))  # type: ignore[no-untyped-call]
         self._logs[role].flush()
         if status_of(status).is_final:
             raise self._failure(role, status, "")
@@ -229,20 +244,20 @@ class Supervisor:
         )
 
     def _stop(self) -> None:
-        """API first, so that nothing new comes in; then the controller, which puts its jobs back."""
+        """The API first, so that nothing new comes in; then the controller, which puts its jobs back."""
         self._stopping = True
-        for role in ("api", "controller"):
-            process = self._processes.get(role)
-            if process is None:
-                continue
-            process.terminate()
-            try:
-                process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            _kill_session(process.pid)
-            self._logs[role].flush()
+        for names in (self._apis, ["controller"]):
+            ended = {name: self._processes[name] for name in names if name in self._processes}
+            for process in ended.values():
+                process.terminate()
+            for name, process in ended.items():
+                try:
+                    process.wait(_STOP_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                _kill_session(process.pid)
+                self._logs[name].flush()
 
 
 def _kill_session(leader: int) -> None:

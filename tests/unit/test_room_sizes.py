@@ -36,16 +36,16 @@ CEILINGS = {
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
-    "db": 9_715,
+    "db": 9_855,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
-    "service": 10_260,
+    "service": 10_380,
     "scripts": 1_020,
     "docs": 600,
     "deploy": 400,
     "examples": 900,
     # Repeated certificates, ONNX files as their authors publish them, cases of few bits, and a decoder as four engines
     # take it, and parallel loops on two pools of threads, beyond the aim of 7,500.
-    "benchmarks": 11_740,
+    "benchmarks": 11_770,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.

@@ -18,8 +18,8 @@ from tests.support.waiting import wait_for
 class Started(Supervisor):
     """Its parts print one line and end with the next of some statuses; one that has none goes on."""
 
-    def __init__(self, folder: Path, *statuses: int) -> None:
-        super().__init__(Settings(data_dir=folder))
+    def __init__(self, folder: Path, *statuses: int, api_processes: int = 1) -> None:
+        super().__init__(Settings(data_dir=folder, api_processes=api_processes))
         self.folder = folder
         self.left = list(statuses)
         self.starts = 0
@@ -61,3 +61,15 @@ def test_another_end_of_a_part_ends_the_start(tmp_path: Path, status: int) -> No
         wait_for("the end", lambda: supervisor.look(2), 60)
     assert ended.value.status == status
     assert supervisor.starts == 1
+
+
+def test_an_api_process_that_ray_kept_from_starting_leaves_the_others_alone(tmp_path: Path) -> None:
+    supervisor = Started(tmp_path, ExitStatus.RAY_LOST, api_processes=3)
+    try:
+        for name in ("api", "api-2", "api-3"):
+            supervisor._start(name)
+        wait_for("a fourth start", lambda: supervisor.look(4), 60)
+        assert sorted(supervisor._processes) == ["api", "api-2", "api-3"]
+    finally:
+        supervisor.end()
+    assert all(process.poll() is not None for process in supervisor._processes.values())
