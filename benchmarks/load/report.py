@@ -25,7 +25,9 @@ def missed(figures: dict[str, Any]) -> list[str]:
 
 def values(lines: Sequence[dict[str, Any]]) -> dict[str, object]:
     (figures,) = lines
+    processes = figures.get("processes", 1)
     return {name: figures[name] for name in ("jobs", "streams", "users", "half_open")} | {
+        "processes": "one API process" if processes == 1 else f"{processes} API processes behind one port",
         "seconds": f"{figures['seconds']:g}",
         "trials": f"{figures['trials']:g}",
         "plural": "" if figures["trials"] == 1 else "s",
