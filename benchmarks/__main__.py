@@ -36,6 +36,7 @@ PACKAGES = {
         "leaderboard": "leaderboard",
         "database": "database",
         "scale": "scale",
+        "controllers": "controllers",
         "load": "load",
         "gates": "gates",
         "certificates": "certificates",
