@@ -29,7 +29,7 @@ from db.views import (
     TrialFinished,
     TrialView,
 )
-from loopwright.codegen.kinds import Grade, JobState, TaskState
+from loopwright.codegen.kinds import JobState, TaskState
 
 
 def job_event(session: Session, job: Job, now: datetime) -> None:
@@ -113,13 +113,9 @@ def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:
                 state=TaskState(facts["state"]),
                 baseline_secs=facts["baseline_secs"],
                 best_secs=facts["best_secs"],
-                interval=_interval(facts.get("interval")),  # earlier releases did not store it
+                interval=SpeedupInterval.stored(facts.get("interval")),  # earlier releases did not store it
             )
         case EventType.TRIAL:
             return TrialFinished(trials[facts["id"]])
         case EventType.RECHECK:
             return Rechecked(facts["workload_hash"], facts["name"], facts["result"])
-
-
-def _interval(facts: dict[str, Any] | None) -> SpeedupInterval | None:
-    return None if facts is None else SpeedupInterval(**(facts | {"grade": Grade(facts["grade"])}))

@@ -390,6 +390,10 @@ class Job(Base):
     elapsed_s: Mapped[float]
     model_secs: Mapped[float | None]
     """What one run of the tuned model took as one program, where it was timed."""
+    model_baseline_secs: Mapped[float | None]
+    """The same of the model without schedules, with the two beside each other."""
+    model_speedup: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Its value, low, high and grade, from both; see `db.views.SpeedupInterval`."""
     saved_secs: Mapped[float] = mapped_column(server_default="0")
     """Once it has succeeded: by how much one run of the model is faster than with the baselines."""
     search_saved_secs: Mapped[float] = mapped_column(server_default="0")

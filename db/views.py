@@ -60,7 +60,7 @@ class Availability:
 class JobView:
     """A job without its module.
 
-    ``elapsed_s`` is the time it ran under all its leases together, ``model_secs`` what one run of the model took as one
+    ``elapsed_s`` is the time it ran under all its leases together, ``model_time`` what one run of the model took as one
     program, where that was timed. ``activity`` is what it does or waits for while it runs, ``phases`` what it did since
     it was created. ``tags`` and ``description`` are its user's. ``labels`` are those of the workers that may measure
     it. Jobs of one submission for several targets have a ``group_id``.
@@ -88,7 +88,7 @@ class JobView:
     elapsed_s: float
     user_name: str
     private: bool
-    model_secs: float | None
+    model_time: ModelTime | None
     group_id: str | None
     labels: dict[str, str]
     tags: tuple[str, ...]
@@ -283,6 +283,23 @@ class SpeedupInterval:
     low: float
     high: float | None
     grade: Grade
+
+    @classmethod
+    def stored(cls, fields: dict[str, Any] | None) -> SpeedupInterval | None:
+        """Return the interval of which the fields were stored."""
+        return None if fields is None else cls(**(fields | {"grade": Grade(fields["grade"])}))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTime:
+    """Seconds of one run of a model as one program; ``baseline_secs`` without schedules, if that was timed beside it.
+
+    ``speedup`` is from both.
+    """
+
+    secs: float
+    baseline_secs: float | None = None
+    speedup: SpeedupInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)

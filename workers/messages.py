@@ -219,19 +219,28 @@ class RaceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ModelProgram:
-    """A submitted module, and the traces of its functions by workload hash; None: the unscheduled function."""
+    """A submitted module, and the traces of its functions by workload hash; None: the unscheduled function.
+
+    The model without schedules is timed beside it if that could be built in so many seconds; not at all for 0.
+    """
 
     module_json: str
     target_json: str
     traces: dict[str, str | None]
+    untuned_build_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTimes:
-    """Seconds of one run of a whole model, one sample an entry, or why there are none."""
+    """Seconds of one run of a whole model, one sample an entry, or why there are none.
+
+    ``untuned_secs`` are those of the model without schedules, each taken next to the sample at the same place of
+    ``run_secs``; empty if it was not timed.
+    """
 
     run_secs: tuple[Seconds, ...]
     reason: str | None
+    untuned_secs: tuple[Seconds, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

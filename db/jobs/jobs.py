@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, update
@@ -29,7 +30,7 @@ from db.jobs.rows import insert_job, job_view, stored_tags
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
 from db.states import FinalState, JobSort, LeaseLoss, WebhookEvent
-from db.views import ClaimedJob, JobInputs, JobView, LeaseView
+from db.views import ClaimedJob, JobInputs, JobView, LeaseView, ModelTime
 from db.workloads import put_workloads
 from loopwright.codegen.kinds import FINISHED, FINISHED_TASK, AnsweredFrom, JobState, TaskState, TrialState
 from tuner.errors import LeaseLost
@@ -374,13 +375,14 @@ class Jobs:
             session.flush()
             return job_view(job)
 
-    def store_model_time(self, job_id: str, lease_token: str, seconds: float) -> bool:
+    def store_model_time(self, job_id: str, lease_token: str, time: ModelTime) -> bool:
         """Store what one run of a running job's whole model takes. Return False if the lease is lost."""
         with self._sessions.write() as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
-            job.model_secs = seconds
+            job.model_secs, job.model_baseline_secs = time.secs, time.baseline_secs
+            job.model_speedup = None if time.speedup is None else asdict(time.speedup)
             return True
 
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:

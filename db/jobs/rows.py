@@ -13,7 +13,7 @@ from db.events import job_event
 from db.inputs import NewJob, space_hash
 from db.job_counts import count_job
 from db.models import Ablation, Gate, Job, Recheck, Task
-from db.views import JobView, Phase
+from db.views import JobView, ModelTime, Phase, SpeedupInterval
 from loopwright.codegen.kinds import JobState, TaskState
 from tuner.budget import Budget
 from tuner.codec import decode, encode
@@ -50,7 +50,7 @@ def job_view(row: Job) -> JobView:
         elapsed_s=row.elapsed_s,
         user_name=row.user_name,
         private=row.private,
-        model_secs=row.model_secs,
+        model_time=_model_time(row),
         group_id=row.group_id,
         labels=json.loads(row.labels_json),
         tags=tuple(filter(None, row.tags.split("\n"))),
@@ -131,3 +131,9 @@ def insert_job(
     job_event(session, job, now)
     session.flush()
     return job
+
+
+def _model_time(row: Job) -> ModelTime | None:
+    if row.model_secs is None:
+        return None
+    return ModelTime(row.model_secs, row.model_baseline_secs, SpeedupInterval.stored(row.model_speedup))

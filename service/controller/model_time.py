@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 
 from db import Database
-from db.views import ClaimedJob
+from db.views import ClaimedJob, JobView, ModelTime, SpeedupInterval
 from service.controller.claimed_tasks import ClaimedTasks
 from tuner.errors import LeaseLost
 from tuner.ports import Meanwhile
+from tuner.races.grade import graded
 from tuner.types import Failure
-from workers.messages import ModelProgram
+from workers.messages import ModelProgram, ModelTimes
 from workers.ray.fleet import RayFleet
+
+_UNTUNED_SECONDS = 30.0
+"""Most of the time for the model without schedules, which nobody will run. Not tuned."""
+_CALLS = 8
+"""Of it, at least, with those that do not count."""
 
 
 def store(database: Database, claimed: ClaimedJob, tasks: ClaimedTasks, fleet: RayFleet, meanwhile: Meanwhile) -> None:
@@ -26,17 +33,37 @@ def store(database: Database, claimed: ClaimedJob, tasks: ClaimedTasks, fleet: R
         return
     if json.loads(job.target_json)["kind"] != "llvm":
         return
+    views = database.tasks.of_job(job.id)
     traces = {
         task.workload_hash: database.records.get(task.record_id).record.trace_json
-        for task in database.tasks.of_job(job.id)
+        for task in views
         if task.record_id is not None
     }
+    untuned = math.fsum(task.weight * (task.baseline_secs or 0.0) for task in views)
+    seconds = _untuned_build_seconds(database.jobs.get(job.id), untuned)
     database.jobs.set_activity(job.id, claimed.lease_token, "timing the whole model")
-    result = fleet.time_model(ModelProgram(inputs.module_json, job.target_json, traces), meanwhile)
+    result = fleet.time_model(ModelProgram(inputs.module_json, job.target_json, traces, seconds), meanwhile)
     reason = result.message if isinstance(result, Failure) else result.reason
     if isinstance(result, Failure) or not result.run_secs:
         stored = database.jobs.add_note(job.id, claimed.lease_token, f"not timed as one program: {reason}")
     else:
-        stored = database.jobs.store_model_time(job.id, claimed.lease_token, statistics.median(result.run_secs))
+        stored = database.jobs.store_model_time(job.id, claimed.lease_token, _summary(result))
     if not stored:
         raise LeaseLost(f"job {job.id} is no longer under this lease")
+
+
+def _untuned_build_seconds(job: JobView, untuned: float) -> float:
+    """Return the seconds that the job has left to build the model without schedules, whose run takes ``untuned``."""
+    limit = job.budget.max_seconds
+    left = _UNTUNED_SECONDS if limit is None else min(_UNTUNED_SECONDS, limit - job.elapsed_s)
+    return max(0.0, left - _CALLS * untuned)
+
+
+def _summary(times: ModelTimes) -> ModelTime:
+    seconds = statistics.median(times.run_secs)
+    if not times.untuned_secs:
+        return ModelTime(seconds)
+    interval, grade = graded(times.untuned_secs, times.run_secs)
+    high = None if math.isinf(interval.high) else interval.high
+    speedup = SpeedupInterval(interval.value, interval.low, high, grade)
+    return ModelTime(seconds, statistics.median(times.untuned_secs), speedup)

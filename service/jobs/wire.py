@@ -151,15 +151,19 @@ def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | No
     if not tasks or None in baselines or None in bests or not after or view.has_variants:
         return None
     searched = [None if item.searched_secs is None else item.weight * item.searched_secs for item in tasks]
-    latency = after if view.model_secs is None else view.model_secs
+    time = view.model_time
+    latency = after if time is None else time.secs
+    untuned = before if time is None or time.baseline_secs is None else time.baseline_secs
+    certified = tasks[0].interval if len(tasks) == 1 else None
     return schemas.ModelLatency(
         baseline_us=before * 1e6,
         best_us=after * 1e6,
         searched_us=None if None in searched else 1e6 * math.fsum(each for each in searched if each is not None),
-        measured_us=micros(view.model_secs),
+        measured_us=None if time is None else micros(time.secs),
+        baseline_measured_us=None if time is None else micros(time.baseline_secs),
         latency_us=latency * 1e6,
-        speedup=before / latency,
-        interval=interval(tasks[0].interval) if len(tasks) == 1 else None,
+        speedup=untuned / latency,
+        interval=interval(certified if time is None else time.speedup),
     )
 
 

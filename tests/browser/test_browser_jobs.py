@@ -186,7 +186,7 @@ def test_what_the_whole_model_gained(page: Page, service: ServiceClient, finishe
     assert model["speedup"] > 1
     page.goto(f"{service.url}/jobs/{job_id}")
     whole = page.get_by_role("region", name="Whole model")
-    expect(whole).to_contain_text("sum of 2 functions")
+    expect(whole).to_contain_text("measured in turns with the tuned model")
     expect(page.get_by_role("img", name=re.compile(r"^(Before|After), .*%"))).to_have_count(2)
     expect(whole).to_contain_text(re.compile(rf"Speedup\d+(\.\d+)?{TIMES}"))
     expect(page.get_by_role("region", name="Compared with other engines")).to_have_count(0)

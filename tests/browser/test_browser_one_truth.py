@@ -114,7 +114,12 @@ def read_page(page: Page, service: PlayedService, facts: Facts, job: schemas.Job
     whole = page.get_by_role("region", name="Whole model")
     facts.tell("page", job.id, "speedup", whole.locator("dd").first.inner_text())
     whole.get_by_text("All figures of one run").click()
-    named = {"Measured as one program", "Sum of the certified bests", "Sum of the fastest trials"}
+    named = {
+        "Measured as one program",
+        "Untuned, measured as one program",
+        "Sum of the certified bests",
+        "Sum of the fastest trials",
+    }
     for row in rows(page, "All figures of one run"):
         if row["Figure"] in named or row["Figure"].startswith("Sum of the functions"):
             facts.tell("page", job.id, row["Figure"].lower(), row["One run"])
@@ -158,7 +163,7 @@ def read_commands(monkeypatch: pytest.MonkeyPatch, facts: Facts, jobs: list[sche
         for line in lines:
             if said := re.search(r"untuned: ([\d.]+x)$", line):
                 facts.tell("job show", job.id, "speedup", said[1])
-            if said := re.match(r"(measured as one program|sum of [a-z ]+?) {2,}(\S.*)$", line):
+            if said := re.match(r"((?:untuned, )?measured as one program|sum of [a-z ]+?) {2,}(\S.*)$", line):
                 facts.tell("job show", job.id, said[1], said[2])
         for line in run("job", "events", job.id).splitlines():
             if said := re.search(r"task .*: succeeded, ([\d.]+ \S+), ([\d.]+x), certified", line):
@@ -209,6 +214,7 @@ def test_each_fact_of_ten_jobs_has_one_value_everywhere(
     assert facts.contradictions == []
     everywhere = {"REST", "REST, list", "SDK", "job list", "job list --json", "job show", "job show --json", "page"}
     assert facts.surfaces("speedup") >= everywhere | {"jobs", "verdict"}
+    assert facts.surfaces("untuned, measured as one program") >= everywhere - {"job list"}
     assert facts.surfaces("sum of the certified bests") >= everywhere - {"job list"}
 
 

@@ -167,7 +167,8 @@ class PlayedFleet:
         return one_by_one(self.race, requests, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
-        return ModelTimes(tuple(sum(map(_latency, model.traces.values())) for _ in range(5)), None)
+        tuned, untuned = (sum(map(_latency, traces)) for traces in (model.traces.values(), (None,) * len(model.traces)))
+        return ModelTimes((tuned,) * 5, None, (untuned,) * 5 if model.untuned_build_seconds else ())
 
 
 def _latency(trace_json: str | None, args: Sequence[TensorInfo] = ()) -> float:

@@ -6,10 +6,12 @@ that what a schedule packs once is packed before the calls.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -35,18 +37,22 @@ from loopwright.codegen.weights.prepacking import fold_packing
 from tuner.types import TensorInfo
 from workers.clock import Clock
 from workers.device.arguments import to_device, tvm_device
-from workers.device.runner import Action, Runner
+from workers.device.runner import Action, ProgramError, Runner
 from workers.entry import Confine, entry
 from workers.messages import Device, ModelProgram, ModelTimes
 
 MAX_WEIGHT_BYTES = 2**30
 """They are in memory several times while they are bound and packed."""
+MAX_UNTUNED_WEIGHT_BYTES = 2**28
+"""Of a model that is in memory without schedules, too."""
 SECONDS = 1.0
 """Of all loops, if there may be as many. Not tuned."""
 LOOP_SECONDS = 0.02
 """Of one loop: so that most loops of a short model lie between the interruptions by other processes. Not tuned."""
 LEAST_LOOPS, MOST_LOOPS = 5, 25
 """Not tuned."""
+UNTUNED_SECONDS = 10.0
+"""Of all loops of the model without schedules, unless `LEAST_LOOPS` take longer. Not tuned."""
 LEAST_CALLS = 3
 """In one loop: so that a model that takes a second is timed in 20. Not tuned."""
 
@@ -62,10 +68,52 @@ def time_model(device: Device, model: ModelProgram, confine: Confine) -> Iterato
             yield ModelTimes((), runner.name)
             return
         runner.load(0)
+        both = _loads_untuned(runner, model)
+        tuned, untuned = partial(runner.seconds, 0), partial(runner.seconds, 1)
         yield Clock.STOP
         with host_lock.quiet():
             yield Clock.START
-            yield ModelTimes(tuple(in_a_loop(partial(runner.seconds, 0))), None)
+            if both:
+                samples = yield from in_turns(tuned, untuned)
+                yield ModelTimes(tuple(samples[0]), None, tuple(samples[1]))
+            else:
+                yield ModelTimes(tuple(in_a_loop(tuned)), None)
+
+
+def _loads_untuned(runner: Runner, model: ModelProgram) -> bool:
+    """Load the model without schedules if it is to be timed. Return whether it is there."""
+    if not model.untuned_build_seconds:
+        return False
+    try:
+        runner.load(1)
+    except ProgramError:
+        return False
+    return True
+
+
+def in_turns(
+    tuned: Callable[[int], float], untuned: Callable[[int], float]
+) -> Generator[Clock, None, tuple[list[float], list[float]]]:
+    """Return what `in_a_loop` returns of two programs, whose loops take turns: a busy machine is busy for both.
+
+    A call of the second that takes longer than `LOOP_SECONDS` is a loop: caches make little difference to it. There
+    may be fewer loops of it than of the first.
+    """
+    number, loops = _loops(tuned)
+    call = untuned(0)
+    calls = 0
+    if call <= LOOP_SECONDS:
+        call = untuned(1)
+        calls = max(LEAST_CALLS, round(LOOP_SECONDS / max(call, 1e-9)))
+    rounds = min(loops, max(LEAST_LOOPS, round(UNTUNED_SECONDS / (max(calls, 1) * max(call, 1e-9)))))
+    first: list[float] = []
+    second: list[float] = []
+    for place in range(loops):
+        yield Clock.START
+        first.append(tuned(number))
+        if place < rounds:
+            second.append(untuned(calls))
+    return first, second
 
 
 def in_a_loop(seconds: Callable[[int], float]) -> list[float]:
@@ -75,23 +123,37 @@ def in_a_loop(seconds: Callable[[int], float]) -> list[float]:
     for itself, after the process had stood still, takes up to a third longer: threads sleep, and caches have been used
     by others. ``seconds`` is like `Runner.seconds` of the program.
     """
+    number, loops = _loops(seconds)
+    return [seconds(number) for _ in range(loops)]
+
+
+def _loops(seconds: Callable[[int], float]) -> tuple[int, int]:
+    """Return the calls of a loop, and how many loops there are to be."""
     first = max(seconds(0), 1e-9)
     call = first if first > LOOP_SECONDS else seconds(1)  # without the cold caches and sleeping threads of the first
     number = max(LEAST_CALLS, round(LOOP_SECONDS / max(call, 1e-9)))
     loops = round(SECONDS / (number * max(call, 1e-9)))
-    return [seconds(number) for _ in range(min(max(loops, LEAST_LOOPS), MOST_LOOPS))]
+    return number, min(max(loops, LEAST_LOOPS), MOST_LOOPS)
 
 
 class _Model:
-    """The model as the only program of a runner. Its ``name`` is why it cannot be measured, or empty."""
+    """The model as a program of a runner, and after it, if there is time, without schedules.
+
+    Its ``name`` is why it cannot be measured, or empty.
+    """
 
     name = ""
 
     def __init__(self, device: Device, model: ModelProgram) -> None:
         self._device = tvm_device(device)
+        self._machines: dict[int, relax.VirtualMachine] = {}
         hold = host_lock.SharedHold()
+        started = time.monotonic()
         try:
-            self._program, self._inputs = _built(model)
+            self._programs = [_built(model, MAX_WEIGHT_BYTES)]
+            if time.monotonic() - started < model.untuned_build_seconds:
+                with contextlib.suppress(Exception):  # whatever it is, the tuned model has its time
+                    self._programs.append(_built(replace(model, traces={}), MAX_UNTUNED_WEIGHT_BYTES))
         except NotMeasured as error:
             self.name = str(error)
         finally:
@@ -99,20 +161,22 @@ class _Model:
 
     def do(self, action: Action, position: int, number: int) -> float:
         if action is Action.LOAD:
-            self._machine = relax.VirtualMachine(self._program, self._device)
-            self._arguments = to_device(self._inputs, self._device)
-            self._machine["main"](*self._arguments)
+            program, inputs = self._programs[position]
+            self._machines[position] = relax.VirtualMachine(program, self._device)
+            self._arguments = to_device(inputs, self._device)
+            self._machines[position]["main"](*self._arguments)
             return 0.0
+        machine = self._machines[position]
         if number:
-            return float(self._machine.time_evaluator("main", self._device, number=number)(*self._arguments).mean)
+            return float(machine.time_evaluator("main", self._device, number=number)(*self._arguments).mean)
         started = time.perf_counter()
-        self._machine["main"](*self._arguments)
+        machine["main"](*self._arguments)
         self._device.sync()
         return time.perf_counter() - started
 
 
-def _built(request: ModelProgram) -> tuple[relax.VMExecutable, list[Array]]:
-    """Return the model's program and its inputs. Raises NotMeasured."""
+def _built(request: ModelProgram, most_bytes: int) -> tuple[relax.VMExecutable, list[Array]]:
+    """Return the model's program and its inputs, which are the same each time. Raises NotMeasured."""
     mod, target = module_from_json(request.module_json), target_from(request.target_json)
     main = next((func for var, func in mod.functions_items() if str(var.name_hint) == "main"), None)
     if not isinstance(main, relax.Function):
@@ -121,8 +185,8 @@ def _built(request: ModelProgram) -> tuple[relax.VMExecutable, list[Array]]:
         raise NotMeasured("it has symbolic extents")
     first, infos = input_count(main), [_info(param) for param in main.params]
     weight_bytes = sum(math.prod(info.shape) * numpy_dtype(info.dtype).itemsize for info in infos[first:])
-    if weight_bytes > MAX_WEIGHT_BYTES:
-        raise NotMeasured(f"its weights take {weight_bytes / 2**20:,.0f} MiB, over {MAX_WEIGHT_BYTES // 2**20} MiB")
+    if weight_bytes > most_bytes:
+        raise NotMeasured(f"its weights take {weight_bytes / 2**20:,.0f} MiB, over {most_bytes // 2**20} MiB")
     rng = np.random.default_rng(0)
     weights = {
         str(param.name): tvm.runtime.tensor(_weight(info, rng))

@@ -162,7 +162,7 @@ def _target(named: tuple[str, schemas.Job]) -> Row:
         job.id,
         "certified" if is_certified else job.state,
         str(job.progress.trials),
-        latency(None if job.model is None else job.model.baseline_us),
+        latency(None if job.model is None else job.model.untuned_us),
         latency(None if job.model is None else job.model.latency_us),
         model_speedup(job),
     )
@@ -219,7 +219,7 @@ def of_model(model: schemas.ModelLatency | None) -> str:
     """One run of the model before and after, in words; an empty text while it is not known."""
     if model is None:
         return ""
-    untuned = f"{latency(model.baseline_us)} untuned: {ratio(model.speedup, model.interval)}"
+    untuned = f"{latency(model.untuned_us)} untuned: {ratio(model.speedup, model.interval)}"
     if model.measured_us is None:
         return f"the model's functions take {latency(model.best_us)} together, {untuned}"
     return f"one run of the model takes {latency(model.latency_us)}, {untuned}"
@@ -229,6 +229,7 @@ def figures(model: schemas.ModelLatency) -> list[tuple[str, float]]:
     """Return the known latencies of one run of a model in microseconds, each with its name; the headline's first."""
     named = (
         ("measured as one program", model.measured_us),
+        ("untuned, measured as one program", model.baseline_measured_us),
         ("sum of the certified bests", model.best_us),
         ("sum of the fastest trials", model.searched_us),
         ("sum of the functions without a schedule", model.baseline_us),

@@ -209,13 +209,20 @@ class ModelLatency(Wire):
     not searched. The fastest of many trials is faster than the same program in a race."""
     measured_us: float | None = None
     """Measured time of one run on the fleet, as one program with its bests; None if it was not timed."""
+    baseline_measured_us: float | None = None
+    """Measured time of one run without schedules, as one program beside ``measured_us``; None if it was not timed."""
     latency_us: float
     """What one run takes, as far as it is known: ``measured_us``, or ``best_us`` where that is None."""
     speedup: float
-    """``baseline_us / latency_us``. The untuned program is not timed as one, so that this is rather too small."""
+    """``baseline_measured_us / latency_us``; if that was not timed ``baseline_us / latency_us``, which is low."""
     interval: Range | None = None
-    """The speedup with its interval, if the model is one function, which is certified; None for several: the model is
-    timed without a race."""
+    """The speedup with its interval: that of the certificate, if the model is one function; for several, that of the
+    two measured times. None if the untuned model was not timed."""
+
+    @property
+    def untuned_us(self) -> float:
+        """What one run takes without schedules, as far as it is known: ``baseline_measured_us``, or ``baseline_us``."""
+        return self.baseline_us if self.baseline_measured_us is None else self.baseline_measured_us
 
 
 class Phase(Wire):

@@ -24,7 +24,7 @@ from loopwright.codegen.functions import has_relax, prim_funcs
 from loopwright.codegen.serialization import module_from_json
 from loopwright.frontends.tvmscript import module_from_script
 from loopwright.results import tables
-from loopwright.results.units import latency, ratio
+from loopwright.results.units import latency
 from tests.support.perceptron import PERCEPTRON
 from tests.support.played_service import PlayedService
 from tests.support.programs import MM_RELU, product_relu
@@ -154,7 +154,7 @@ def test_jobs_are_listed_and_shown(cli: Cli, perceptron: Job, product: Job) -> N
     assert listed[0].split() == ["job", "name", "state", "trials", "speedup", "created", "(UTC)"]
     [line] = [line for line in listed if line.startswith(perceptron.id)]
     assert perceptron.model is not None
-    assert line.split()[1:5] == ["perceptron", "succeeded", "16/16", ratio(perceptron.model.speedup)]
+    assert line.split()[1:5] == ["perceptron", "succeeded", "16/16", tables.model_speedup(perceptron.info)]
     assert perceptron.id in [job["id"] for job in cli("job", "list", "--limit", "500", "--json").json]
     assert len(cli("job", "list", "--limit", "1", "--json").json) == 1
     lines = cli("job", "show", perceptron.id).out.splitlines()

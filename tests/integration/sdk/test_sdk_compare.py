@@ -42,7 +42,7 @@ def test_a_tuned_model_is_compared_and_the_comparison_is_stored_with_its_job(
     assert job.state == "succeeded"
     assert job.model is not None
     assert job.model.latency_us == job.model.measured_us
-    assert job.model.speedup == pytest.approx(job.model.baseline_us / job.model.latency_us)
+    assert job.model.speedup == pytest.approx(job.model.untuned_us / job.model.latency_us)
     assert job.model.best_us == pytest.approx(sum(task.weight * (task.best_us or 0) for task in job.tasks))
     assert job.comparison() is None
     found = client.compare(model, ["torch", "tvm"], example_inputs=inputs, job=job, progress=False, **QUICK)

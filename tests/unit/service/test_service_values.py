@@ -18,6 +18,7 @@ from db.views import (
     EventView,
     JobChanged,
     JobView,
+    ModelTime,
     Phase,
     SpeedupInterval,
     TaskChanged,
@@ -25,6 +26,7 @@ from db.views import (
     TrialFinished,
     TrialView,
 )
+from loopwright import schemas
 from loopwright.codegen.kinds import AnsweredFrom, Grade, JobState, Lane, Origin, TaskState, ThrottleReason, TrialState
 from service.api.cache import Cache
 from service.jobs import wire
@@ -117,7 +119,7 @@ JOB = JobView(
     elapsed_s=0.0,
     user_name="owner",
     private=False,
-    model_secs=None,
+    model_time=None,
     group_id=None,
     labels={},
     tags=("nightly",),
@@ -181,10 +183,11 @@ def test_phases_end_when_the_next_begins_and_the_last_with_the_job() -> None:
 
 
 def test_each_latency_of_a_model_is_its_own_sum() -> None:
-    model = wire.job(replace(JOB, model_secs=2.5), [TASK, replace(TASK, weight=3)]).model
+    model = wire.job(replace(JOB, model_time=ModelTime(2.5)), [TASK, replace(TASK, weight=3)]).model
     assert model is not None
     assert (model.searched_us, model.best_us, model.measured_us) == (1e6, 2e6, 2.5e6)
     assert model.latency_us == model.measured_us
+    assert (model.untuned_us, model.speedup) == (model.baseline_us, model.baseline_us / 2.5e6)
     answered = wire.job(JOB, [TASK, replace(TASK, searched_secs=None)]).model
     assert answered is not None
     assert answered.searched_us is None
@@ -196,6 +199,14 @@ def test_the_speedup_of_a_model_of_one_function_has_that_functions_interval() ->
     assert alone.model is not None
     assert two.model is not None
     assert (alone.model.interval, two.model.interval) == (alone.tasks[0].interval, None)
+
+
+def test_the_speedup_of_a_model_is_measured_over_measured_where_both_are() -> None:
+    time = ModelTime(2.5, 10.0, SpeedupInterval(4.0, 3.5, 4.5, Grade.NOISY))
+    model = wire.job(replace(JOB, model_time=time), [TASK, replace(TASK, weight=3)]).model
+    assert model is not None
+    assert (model.untuned_us, model.baseline_measured_us, model.speedup) == (1e7, 1e7, 4.0)
+    assert model.interval == schemas.Range(value=4.0, low=3.5, high=4.5)
 
 
 def test_a_job_for_several_shapes_does_not_sum_its_variants() -> None:

@@ -21,6 +21,7 @@ from tests.support.programs import product
 from tuner.inspection.answers import Submission
 from tuner.inspection.submission import parse
 from tuner.space.builtin import builtin_space
+from workers.clock import Clock
 from workers.device import whole_model
 from workers.messages import Device, ModelProgram, ModelTimes
 
@@ -57,8 +58,9 @@ def submission() -> Submission:
     return parsed
 
 
-def timed(module_json: str, traces: Mapping[str, str | None]) -> ModelTimes:
-    *_, last = whole_model.time_model(HOST, ModelProgram(module_json, TARGET, dict(traces)), lambda: None)
+def timed(module_json: str, traces: Mapping[str, str | None], untuned_build_seconds: float = 0.0) -> ModelTimes:
+    program = ModelProgram(module_json, TARGET, dict(traces), untuned_build_seconds)
+    *_, last = whole_model.time_model(HOST, program, lambda: None)
     assert isinstance(last, ModelTimes)
     return last
 
@@ -82,6 +84,10 @@ def test_a_model_is_timed_with_and_without_schedules(submission: Submission) -> 
         assert found.reason is None
         assert whole_model.LEAST_LOOPS <= len(found.run_secs) <= whole_model.MOST_LOOPS
         assert all(0 < seconds < 1 for seconds in found.run_secs)
+        assert found.untuned_secs == ()
+    both = timed(submission.module_json, chosen, 600.0)
+    assert whole_model.LEAST_LOOPS <= len(both.untuned_secs) <= len(both.run_secs)
+    assert timed(submission.module_json, chosen, 1e-9).untuned_secs == ()
 
 
 @pytest.mark.parametrize(
@@ -99,6 +105,35 @@ def test_a_model_is_timed_in_loops_and_its_first_call_does_not_count(call: float
     assert calls[0] == 0
     assert calls[-1] == pytest.approx(number, abs=1)
     assert len(found) == pytest.approx(loops, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "untuned_call", "calls", "loops"),
+    [(2e-6, 1e-4, 200, 25), (0.004, 0.5, 0, 20), (0.004, 30.0, 0, 5), (2.0, 0.5, 0, 5)],
+    ids=str,
+)
+def test_two_models_take_turns(call: float, untuned_call: float, calls: int, loops: int) -> None:
+    made: list[tuple[str, int]] = []
+
+    def tuned(number: int) -> float:
+        made.append(("tuned", number))
+        return call
+
+    def untuned(number: int) -> float:
+        made.append(("untuned", number))
+        return untuned_call
+
+    turns = whole_model.in_turns(tuned, untuned)
+    while True:
+        try:
+            assert next(turns) is Clock.START
+        except StopIteration as end:
+            first, second = end.value
+            break
+    assert (set(first), set(second), len(second)) == ({call}, {untuned_call}, loops)
+    timings = made[-(len(first) + len(second)) :]
+    assert [name for name, _ in timings[: 2 * loops]] == ["tuned", "untuned"] * loops
+    assert {number for name, number in timings if name == "untuned"} == {calls}
 
 
 def test_interruptions_of_some_loops_do_not_change_the_median() -> None:

@@ -9,6 +9,11 @@ export interface Figure {
 
 type Model = NonNullable<Job["model"]>;
 
+/** What one run takes without schedules: measured beside the tuned model, or else the sum of its functions. */
+export function untunedOf({ baseline_us, baseline_measured_us }: Model): number {
+  return baseline_measured_us ?? baseline_us;
+}
+
 /** The known latencies of one run, the headline's first. */
 export function modelFigures(model: Model, comparison?: StoredComparison | null): Figure[] {
   const own = comparison?.engines.find(({ name }) => name === "loopwright");
@@ -17,6 +22,11 @@ export function modelFigures(model: Model, comparison?: StoredComparison | null)
       "Measured as one program",
       model.measured_us,
       "on the fleet, with random weights: what the speedup is computed from",
+    ],
+    [
+      "Untuned, measured as one program",
+      model.baseline_measured_us,
+      "the same without schedules, in turns with the tuned model",
     ],
     [
       "Sum of the certified bests",

@@ -7,6 +7,7 @@ import { Stat, Stats } from "../components/stat";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { EngineTable } from "./engine-table";
 import { FiguresTable } from "./figures-table";
+import { untunedOf } from "./model-figures";
 import { comparisonQuery } from "./queries";
 
 /** The whole model's latencies and speedup, and a comparison with other engines if there is one. */
@@ -33,8 +34,12 @@ export function ModelPanel({ job }: { job: Job }) {
             />
             <Stat
               label="Untuned model"
-              value={formatLatency(job.model.baseline_us)}
-              note={`sum of ${plural(job.tasks.length, "function")}, weighted by calls`}
+              value={formatLatency(untunedOf(job.model))}
+              note={
+                job.model.baseline_measured_us == null
+                  ? `sum of ${plural(job.tasks.length, "function")}, weighted by calls`
+                  : `measured in turns with the tuned model; its functions take ${formatLatency(job.model.baseline_us)}`
+              }
             />
           </Stats>
           <FiguresTable job={job} comparison={comparison} />

@@ -7,6 +7,7 @@ import { CertifiedTag, StateTag } from "../components/tags";
 import { formatTargets } from "../format/target";
 import { formatLatency, formatSpeedup } from "../format/units";
 import { JobProgress } from "./job-progress";
+import { untunedOf } from "./model-figures";
 import { groupQuery } from "./queries";
 
 interface Row {
@@ -41,7 +42,7 @@ const columns: Columns<Row> = [
     id: "baseline",
     header: "Baseline",
     meta: { numeric: true },
-    cell: ({ row }) => formatLatency(row.original.job.model?.baseline_us ?? null),
+    cell: ({ row: { original: each } }) => formatLatency(each.job.model && untunedOf(each.job.model)),
   },
   {
     id: "best",
