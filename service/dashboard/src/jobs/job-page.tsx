@@ -103,7 +103,7 @@ function JobView({ id }: { id: string }) {
 
 function Summary({ job }: { job: Job }) {
   return (
-    <Paper withBorder p="md" bg="var(--surface)">
+    <Paper withBorder p="md" bg="var(--surface)" style={{ overflowWrap: "anywhere" }}>
       <Stack gap="md">
         <Verdict job={job} />
         {job.description && (
