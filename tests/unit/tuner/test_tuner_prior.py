@@ -62,12 +62,23 @@ def test_the_first_choice_computes_the_same(mod: tvm.IRModule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mod", "rows"), [(softmax(12, 60), 4), (layer_norm(12, 60), 1), (rms_norm(12, 60), 1), (log_softmax(12, 60), 1)]
+    ("mod", "rows", "vectors"),
+    [
+        (softmax(12, 1200), 4, 4),
+        (layer_norm(12, 1200), 1, 4),
+        (rms_norm(12, 1200), 1, 4),
+        (log_softmax(12, 1200), 1, 4),
+        (softmax(12, 900), 2, 4),
+        (layer_norm(12, 60), 2, 2),
+        (rms_norm(12, 31), 2, 1),
+    ],
 )
-def test_rows_whose_terms_are_computed_are_reduced_one_at_a_time(mod: tvm.IRModule, rows: int) -> None:
+def test_short_rows_are_reduced_two_at_a_time_and_long_ones_one_at_a_time_if_their_terms_are_computed(
+    mod: tvm.IRModule, rows: int, vectors: int
+) -> None:
     rule = applied_rule(next(iter(prior.choices(mod, TARGET))))
     assert rule is not None
-    assert rule.knobs["rows"] == rows
+    assert (rule.knobs["rows"], rule.knobs["vectors"]) == (rows, vectors)
 
 
 @pytest.mark.parametrize("mod", [layer_norm(12, 60), softmax(12, 60), LARGE_POOL])
