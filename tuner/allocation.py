@@ -7,7 +7,7 @@ optimistic lower bound that shrinks as trials pass without a gain (after the gra
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tuner.search.config import SearchConfig
@@ -17,6 +17,10 @@ _UNTUNED_FLOPS = 1e9
 """Operations per second of an unscheduled function, roughly: one core adds up one product after the other."""
 _UNTUNED_BYTES = 4e9
 """Bytes per second of an unscheduled function, roughly. Both only order functions of which none is measured."""
+_TUNED_FLOPS = 1e11
+"""Operations per second of a good schedule where no peak is known. Not tuned."""
+_TUNED_BYTES = 2e10
+"""Bytes per second of a good schedule. Not tuned: arguments that stay in caches are read faster."""
 
 
 def untuned_seconds(workload: Workload) -> float:
@@ -25,12 +29,38 @@ def untuned_seconds(workload: Workload) -> float:
     return (workload.operation.flop or 0.0) / _UNTUNED_FLOPS + moved / _UNTUNED_BYTES
 
 
+def tuned_seconds(workload: Workload, peak_flops: float | None) -> float:
+    """Return an optimistic estimate of the seconds of one call of a function with a good schedule.
+
+    ``peak_flops`` are operations per second that were measured on the machine; None if none were.
+    """
+    moved = sum(info.bytes for info in workload.args)
+    return (workload.operation.flop or 0.0) / (peak_flops or _TUNED_FLOPS) + moved / _TUNED_BYTES
+
+
+def negligible(tasks: Sequence[tuple[Workload, int]], peak_flops: float | None, config: SearchConfig) -> set[int]:
+    """Return the indices of tasks that hardly matter to the model's time, unscheduled as they are.
+
+    That is decided before anything is measured, by an estimate of the model's time with good schedules. Each task, a
+    workload with its weight, takes less than `SearchConfig.trivial_share` of it, and all of them together at most
+    `SearchConfig.trivial_shares`. A function that computes, but of which TVM cannot count the operations, is none.
+    """
+    whole = math.fsum(weight * tuned_seconds(workload, peak_flops) for workload, weight in tasks)
+    slow = {
+        i: weight * untuned_seconds(workload)
+        for i, (workload, weight) in enumerate(tasks)
+        if workload.operation.flop is not None or workload.operation.op == "copy"
+    }
+    return _least_of(slow, whole, config)
+
+
 @dataclass(slots=True)
 class Progress:
     """How far the search of one task has come.
 
     ``estimate`` is the latency (seconds) of the unscheduled function before it is measured, ``baseline`` after that,
-    and ``curve[i]`` the best latency after trial i + 1; None while there is none.
+    and ``curve[i]`` the best latency after trial i + 1; None while there is none. A `negligible` task is not searched,
+    and has the latency of its estimate.
     """
 
     weight: int
@@ -39,6 +69,7 @@ class Progress:
     curve: list[float | None] = field(default_factory=list)
     proposed: int = 0
     exhausted: bool = False
+    negligible: bool = False
 
     @property
     def best(self) -> float | None:
@@ -47,7 +78,7 @@ class Progress:
     @property
     def latency(self) -> float | None:
         """The latency of the best program so far, including the baseline."""
-        return _least(self.baseline, self.best)
+        return _least(self.baseline, self.best) or (self.estimate if self.negligible else None)
 
     @property
     def untuned(self) -> float:
@@ -79,7 +110,7 @@ def next_task(tasks: Sequence[Progress], config: SearchConfig) -> int | None:
     first trials have not ended nothing is known: it waits for them. `trivial` tasks get no more than their first trials
     while another task can have more.
     """
-    open_tasks = [i for i, task in enumerate(tasks) if not task.exhausted]
+    open_tasks = [i for i, task in enumerate(tasks) if not (task.exhausted or task.negligible)]
     untried = [i for i in open_tasks if tasks[i].proposed == 0]
     if untried:
         return max(untried, key=lambda i: (tasks[i].weight * tasks[i].untuned, -i))
@@ -96,7 +127,11 @@ def trivial(tasks: Sequence[Progress], config: SearchConfig) -> set[int]:
     `SearchConfig.trivial_shares`.
     """
     seconds = {i: task.weight * task.latency for i, task in enumerate(tasks) if task.latency is not None}
-    total = math.fsum(seconds.values())
+    return _least_of(seconds, math.fsum(seconds.values()), config)
+
+
+def _least_of(seconds: Mapping[int, float], total: float, config: SearchConfig) -> set[int]:
+    """Return the keys of the least of some parts of a total, as `trivial` describes them."""
     found: set[int] = set()
     together = 0.0
     for i in sorted(seconds, key=seconds.__getitem__):

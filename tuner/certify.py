@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from loopwright.codegen.arrays import DRAWS, tolerance
 from loopwright.codegen.kinds import Values
@@ -14,7 +14,7 @@ from tuner.errors import RaceFailed
 from tuner.floor import least_seconds, plausible
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.races.grade import graded
-from tuner.types import BASELINE, Certificate, Failure, Measured, RunnerUp, Trial, Workload
+from tuner.types import BASELINE, Certificate, Failure, Measured, Outcome, RunnerUp, Trial, Workload
 
 TIE = 0.01
 """Of a median: what a tie may cost at most. Not tuned."""
@@ -25,16 +25,14 @@ _SMALL = "; the matrix of a recurrent layer scaled, so that rounding errors do n
 
 def certify_all(
     fleet: Fleet, certifications: Sequence[Certification], meanwhile: Meanwhile = nothing_meanwhile
-) -> list[Certificate | RaceFailed]:
+) -> Iterator[Certificate | RaceFailed]:
     """Run the first race of each task, in the same processes if there are several, and what races follow from them.
 
-    Returns RaceFailed for a task whose unscheduled program itself cannot be run.
+    Yields RaceFailed for a task whose unscheduled program itself cannot be run.
     """
     results = fleet.race_all([each.request for each in certifications], meanwhile)
-    return [
-        _certified(fleet, certification, result, meanwhile)
-        for certification, result in zip(certifications, results, strict=True)
-    ]
+    for certification, result in zip(certifications, results, strict=True):
+        yield _certified(fleet, certification, result, meanwhile)
 
 
 def _certified(
@@ -55,8 +53,8 @@ class Certification:
     """The races of a task: of the best measured trials with the baseline, as planned.
 
     A contender with a wrong result or a failure is rejected. If all contenders of a race are rejected, the next best
-    trials are raced, until one contender is accepted or no trial is left. ``peak_flops`` is as of
-    `tuner.floor.least_seconds`.
+    trials are raced, until one contender is accepted or no trial is left. ``first_choice`` is a trial that nothing has
+    measured yet, and races with them. ``peak_flops`` is as of `tuner.floor.least_seconds`.
     """
 
     def __init__(
@@ -67,13 +65,16 @@ class Certification:
         *,
         plan: RacePlan,
         peak_flops: float | None = None,
+        first_choice: Trial | None = None,
     ) -> None:
         self._workload = workload
         self._outputs = outputs
         self._plan = plan
         self._least = least_seconds(workload, outputs, peak_flops)
         self._rejected: dict[str, Failure] = {}
-        self._ranked = _ranking(trials, 8 * plan.contenders)
+        self._ranked = _ranking(trials, 8 * plan.contenders) + ([first_choice] if first_choice else [])
+        self.outcomes: dict[str, Outcome] = {}
+        """What the races say of each program in them, as of a trial, by candidate hash."""
 
     @property
     def request(self) -> RaceRequest:
@@ -99,6 +100,12 @@ class Certification:
         """
         result = plausible(result, self._least)
         last = not self._chosen
+        self.outcomes |= {
+            key: entry
+            if isinstance(entry, Failure)
+            else Measured(entry.run_secs, result.worker, sandbox=result.sandbox, device_state=result.device_state)
+            for key, entry in (*result.contenders.items(), (BASELINE.hash, result.baseline))
+        }
         self._rejected |= {key: entry for key, entry in result.contenders.items() if isinstance(entry, Failure)}
         if not last and not _accepted(result):
             return None

@@ -85,7 +85,8 @@ class RaceResult:
     ``library`` is the time of a vendor's library, if one computes the same; ``sandbox`` the level of the walls around
     the process of the race, ``system`` the kernel and the driver under it, ``device_state`` that of a GPU after the
     last round; None if they are unknown. ``artifacts`` are the SHA-256 (hexadecimal) of the code of each program that
-    was raced, by candidate hash. ``waited`` is None if the race did not have to wait for other processes.
+    was raced, by candidate hash. ``waited`` is None if the race did not have to wait for other processes. ``worker`` is
+    that of the race, as in the ledger.
     """
 
     baseline: Raced
@@ -97,6 +98,7 @@ class RaceResult:
     artifacts: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
     waited: Waited | None = None
+    worker: str = ""
 
 
 Meanwhile = Callable[[], None]
@@ -129,6 +131,14 @@ class Search(Protocol):
 
     def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
         """Read a task. Return for each argument whether the function only writes it."""
+        ...
+
+    def choose(self, task: int, meanwhile: Meanwhile) -> MeasureCandidate | None:
+        """Return the most promising program of a task that was read, after the search.
+
+        It is the fastest known one, or the first choice of the rules, which needs no space to be opened; or the first
+        program of the built-in space if no rule has a choice. None if there is no program at all.
+        """
         ...
 
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:

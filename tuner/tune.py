@@ -5,20 +5,19 @@ It treats a user's module as text only: the code that parses and schedules it is
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from loopwright.codegen.kinds import FailureKind, Lane, Stage
-from tuner.allocation import Progress, next_task, trivial, untuned_seconds
+from tuner.allocation import Progress, negligible, next_task, trivial, tuned_seconds, untuned_seconds
 from tuner.certify import Certification, certify_all
 from tuner.closing import Closing, RacePlan, beside, closing_seconds, model_seconds, plan_race, together
 from tuner.errors import RaceFailed, SearchFailed
 from tuner.floor import impossible, least_seconds
-from tuner.ports import Fleet, Ledger, MeasureRequest, Search
+from tuner.ports import Fleet, Ledger, Meanwhile, MeasureRequest, Search
 from tuner.search.plateau import Finished, gain_of_next_minute
 from tuner.search.request import TuneRequest
 from tuner.types import (
@@ -38,8 +37,9 @@ SEARCH = "search"
 """Name of the loop itself in the timeline of its trials."""
 _POLL_SECONDS = 0.5
 """Between two looks whether the job was cancelled."""
-_BUILT_AHEAD = 16
-"""References of the races that follow: builders work on them while programs are checked. Not tuned."""
+_BUILT_AHEAD = 8
+"""References of the races that follow: builders work on them while programs are checked. As many as are raced together:
+what a race itself needs waits behind them. Not tuned."""
 _KILLS = 2
 """After so many kills of its process a trial has failed. One may have been meant for another process of the batch, or
 come from an operator; the second attempt has a process of its own."""
@@ -69,14 +69,13 @@ class _TaskRun:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds of a run of the loop: of the search, of the unscheduled functions that it left, and of the races."""
+    """Seconds of a run of the loop: of the search, and of the closing races."""
 
     search: float = 0.0
-    baselines: float = 0.0
     races: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(self.search + other.search, self.baselines + other.baselines, self.races + other.races)
+        return Spent(self.search + other.search, self.races + other.races)
 
 
 def tune(
@@ -104,7 +103,7 @@ class _Cancelled(Exception):
 
 
 class _TimeIsUp(Exception):
-    """The search has used its time."""
+    """The search, or the job, has used its time."""
 
 
 class _Loop:
@@ -119,6 +118,8 @@ class _Loop:
         self._budget = request.budget
         self._until = math.inf if self._budget.max_seconds is None else clock() + self._budget.max_seconds
         self._search_until = self._until
+        self._last = self._until + request.config.overtime_share * max(0.0, self._budget.max_seconds or 0.0)
+        """When a closing race is stopped, unless it is the job's first."""
         self._builds: list[float] = []
         """Seconds of each build of the job, in order of size."""
         self._race_seconds: float | None = None
@@ -134,23 +135,30 @@ class _Loop:
     def run(self) -> Spent:
         began = self._clock()
         self._runs = [self._take_up(number, spec) for number, spec in enumerate(self._request.tasks)]
+        self._leave_negligible()
         self._keep_for_closing()
         try:
             reason = self._tune()
+            while self._in_flight:
+                self._search_on()
+                self._collect()
         except _TimeIsUp:
             reason = StopReason.TIME
-            self._drop_candidates()
+            self._drop_in_flight()
         self._ledger.end(reason)
         searched = self._clock()
-        for run in self._runs:
-            if reason is StopReason.BUDGET and run.progress.proposed == 0:
-                self._try_first_choice(run)
-            if run.progress.best is None:
-                self._measure_baseline(run)
-        self._collect_all()
-        measured = self._clock()
         self._close_all(reason)
-        return Spent(searched - began, measured - searched, self._clock() - measured)
+        return Spent(searched - began, self._clock() - searched)
+
+    def _leave_negligible(self) -> None:
+        """Leave functions that hardly matter without a search: a race compares the rules' first choice.
+
+        A user's space has no first choice.
+        """
+        if self._request.space is None:
+            tasks = [(run.spec.workload, run.spec.weight) for run in self._runs]
+            for number in negligible(tasks, self._request.peak_flops, self._config):
+                self._runs[number].progress.negligible = True
 
     def _keep_for_closing(self) -> None:
         """Set when the search must end, by the time that the closing of the job is going to take."""
@@ -166,13 +174,10 @@ class _Loop:
             for run in runs
         ]
 
-    def _drop_candidates(self) -> None:
-        """Stop what is in flight, except the baselines, without which nothing can be certified."""
+    def _drop_in_flight(self) -> None:
+        """Stop what is in flight. Races measure the baselines."""
         self._fleet.abandon()
-        in_flight, self._in_flight = self._in_flight, {}
-        for run, trial in in_flight.values():
-            if trial.candidate.trace_json is None:
-                self._submit(run, trial)
+        self._in_flight.clear()
 
     def _take_up(self, number: int, spec: TaskSpec) -> _TaskRun:
         """Read a task and its history; unfinished trials are measured again, as the same trials."""
@@ -236,8 +241,12 @@ class _Loop:
         return total
 
     def _shares(self) -> dict[int, float]:
-        """Return each task's share of the time of the model's tasks that have a latency so far, by its number."""
-        seconds = {run.number: run.spec.weight * (run.progress.latency or 0.0) for run in self._runs}
+        """Return each task's share of the model's time, by its number: of a task without a latency, an estimate."""
+        peak = self._request.peak_flops
+        seconds = {
+            run.number: run.spec.weight * (run.progress.latency or tuned_seconds(run.spec.workload, peak))
+            for run in self._runs
+        }
         total = sum(seconds.values()) + (self._elsewhere or 0.0)
         return {number: each / total if total else 1.0 for number, each in seconds.items()}
 
@@ -246,6 +255,8 @@ class _Loop:
         config = self._config
         little = trivial([run.progress for run in self._runs], config)
         for run in self._runs:
+            if run.progress.negligible:
+                continue
             if run.ended is None and len(run.progress.curve) < (1 if run.number in little else config.batch):
                 return False
         gain = gain_of_next_minute(
@@ -289,16 +300,6 @@ class _Loop:
         count = min(1 if first else self._config.batch, self._trials_left())
         if self._propose_new(run, count) and not first:
             self._measure_baseline(run)
-
-    def _try_first_choice(self, run: _TaskRun) -> None:
-        """Propose the first choice for a task that the budget left without a trial.
-
-        Like the baseline, it is not of the budget: a model with more functions than trials is not to have unscheduled
-        ones. A user's space has no first choice.
-        """
-        if self._request.space is None and not run.progress.exhausted:
-            with contextlib.suppress(_TimeIsUp):
-                self._propose_new(run, 1)
 
     def _propose_new(self, run: _TaskRun, count: int) -> bool:
         """Search for candidates of a task, and submit them. Returns False if the search could not propose any."""
@@ -350,10 +351,6 @@ class _Loop:
         if run.progress.best is None or self._config.cutoff is None:
             return None
         return run.progress.best * self._config.cutoff
-
-    def _collect_all(self) -> None:
-        while self._in_flight:
-            self._collect()
 
     def _collect(self) -> None:
         self._go_on()
@@ -410,49 +407,59 @@ class _Loop:
         shares = self._shares()
         waiting = sorted(filter(self._may_close, self._runs), key=lambda run: shares[run.number], reverse=True)
         first = len(waiting)
-        while waiting:
-            closings = self._closings(waiting)
-            count = together(closings, self._config)
-            for run in waiting[: count + _BUILT_AHEAD]:
-                self._fleet.prepare(run.spec.workload.module_json)
-            if len(waiting) < first:
-                count = min(count, self._affordable(closings))
-            if count == 0:
-                self._fleet.abandon()  # what was prepared
-                for run in waiting:
-                    self._ledger.postpone(run.number)
-                return
-            began = self._clock()
-            left = self._until - began - model_seconds(len(self._runs), self._builds)
-            left -= beside(closings, self._builds, self._config)
-            plans = []
-            for place in range(count):
-                others = math.fsum(each.share for each in closings[place + 1 :])
-                plans.append(plan_race(closings[place].share, others, left, self._config))
-                left -= plans[-1].seconds
-            self._close(waiting[:count], plans, reason)
-            del waiting[:count]
-            if not closings[0].matters(self._config):
-                self._race_seconds = (self._clock() - began) / count
+        try:
+            while waiting:
+                self._close_next(waiting, reason, self._go_on if len(waiting) == first else self._close_on)
+        except _TimeIsUp:
+            self._fleet.abandon()
+            for run in waiting:
+                self._ledger.postpone(run.number)
+
+    def _close_next(self, waiting: list[_TaskRun], reason: StopReason, meanwhile: Meanwhile) -> None:
+        """Certify the first of the waiting tasks, and those that share its processes, and take them off the list.
+
+        Raises _TimeIsUp if they will not be certified in time.
+        """
+        closings = self._closings(waiting)
+        count = together(closings, self._config)
+        if meanwhile == self._close_on:
+            count = min(count, self._affordable(closings))
+        if count == 0:
+            raise _TimeIsUp
+        began = self._clock()
+        left = self._until - began - model_seconds(len(self._runs), self._builds)
+        left -= beside(closings, self._builds, self._config)
+        plans = []
+        for place in range(count):
+            others = math.fsum(each.share for each in closings[place + 1 :])
+            plans.append(plan_race(closings[place].share, others, left, self._config))
+            left -= plans[-1].seconds
+        ahead = [run.spec.workload.module_json for run in waiting[count : count + _BUILT_AHEAD]]
+
+        def prepare_ahead() -> None:
+            """Have references built for the next races, once builders have what this one needs."""
+            meanwhile()
+            while ahead:
+                self._fleet.prepare(ahead.pop(0))
+
+        self._close(waiting, plans, reason, prepare_ahead)
+        if not closings[0].matters(self._config):
+            self._race_seconds = (self._clock() - began) / count
+
+    def _close_on(self) -> None:
+        """Go on, within the time of the job. Raises _TimeIsUp, too."""
+        self._go_on()
+        if self._clock() >= self._last:
+            raise _TimeIsUp
 
     def _affordable(self, closings: Sequence[Closing]) -> int:
         """Return how many of the next races end within the job's time and a little more, as far as can be told."""
-        whole = self._budget.max_seconds
-        if whole is None:
+        if math.isinf(self._last):
             return len(closings)
-        left = self._until + self._config.overtime_share * whole - self._clock()
         seconds = None if closings[0].matters(self._config) else self._race_seconds
         if seconds is None:
             seconds = beside(closings[:1], self._builds, self._config)
-        return min(len(closings), max(0, math.floor(left / max(seconds, 1e-9))))
-
-    def _has_baseline(self, run: _TaskRun) -> bool:
-        """Return whether the baseline, which won, has a trial: it is measured now if the search did not need it."""
-        if BASELINE.hash not in run.trials:
-            self._fleet.abandon()  # references that are built ahead have the builders until their race
-            self._measure_baseline(run)
-            self._collect_all()
-        return self._may_close(run)
+        return min(len(closings), max(0, math.floor((self._last - self._clock()) / max(seconds, 1e-9))))
 
     def _may_close(self, run: _TaskRun) -> bool:
         """Return whether a task can be raced; write why not."""
@@ -465,20 +472,60 @@ class _Loop:
             return True
         return False
 
-    def _close(self, runs: Sequence[_TaskRun], plans: Sequence[RacePlan], reason: StopReason) -> None:
-        """Certify the best candidates of tasks, or write why there are none."""
+    def _close(
+        self, waiting: list[_TaskRun], plans: Sequence[RacePlan], reason: StopReason, meanwhile: Meanwhile
+    ) -> None:
+        """Certify the best candidates of the first tasks, one a plan, or write why there are none."""
         certifications = []
-        for run, plan in zip(runs, plans, strict=True):
+        for run, plan in zip(waiting, plans, strict=False):
             assert run.outputs is not None
-            trials, peak = list(run.trials.values()), self._request.peak_flops
             certifications.append(
-                Certification(run.spec.workload, run.outputs, trials, plan=plan, peak_flops=peak),
+                Certification(
+                    run.spec.workload,
+                    run.outputs,
+                    list(run.trials.values()),
+                    plan=plan,
+                    peak_flops=self._request.peak_flops,
+                    first_choice=self._first_choice(run),
+                )
             )
-        for run, found in zip(runs, certify_all(self._fleet, certifications, self._go_on), strict=True):
+        for certification, found in zip(
+            certifications, certify_all(self._fleet, certifications, meanwhile), strict=True
+        ):
+            run = waiting[0]
             if isinstance(found, RaceFailed):
                 self._ledger.fail(run.number, f"nothing could be proven: {found}")
-            elif found.candidate_hash != BASELINE.hash or self._has_baseline(run):
+            else:
+                self._finish_raced(run, certification.outcomes, found.candidate_hash)
                 self._ledger.certify(run.number, found, run.ended or reason)
+            del waiting[0]
+
+    def _first_choice(self, run: _TaskRun) -> Trial | None:
+        """Return the trial of a task without a measured candidate that its race is to measure, or None.
+
+        Like the baseline, it is not of the budget: a model with more functions than trials is not to have unscheduled
+        ones. A user's space has no first choice.
+        """
+        if run.progress.best is not None or self._request.space is not None:
+            return None
+        try:
+            choice = self._search.choose(run.number, self._go_on)
+        except SearchFailed:
+            return None
+        if choice is None:
+            return None
+        if choice.hash not in run.trials:
+            [run.trials[choice.hash]] = self._ledger.propose(run.number, [choice])
+        trial = run.trials[choice.hash]
+        return trial if trial.outcome is None else None
+
+    def _finish_raced(self, run: _TaskRun, outcomes: Mapping[str, Outcome], winner: str) -> None:
+        """Write the outcomes of trials that only the race has measured: a certificate names a measured trial."""
+        if winner not in run.trials:
+            [run.trials[winner]] = self._ledger.propose(run.number, [BASELINE])
+        for trial in run.trials.values():
+            if trial.outcome is None and trial.candidate.hash in outcomes:
+                self._ledger.finish(trial, outcomes[trial.candidate.hash])
 
 
 def _killed(outcome: Outcome) -> bool:

@@ -189,8 +189,8 @@ class RaceAnswer:
     """Results of a `BuiltRace`, in the order of its contenders, and the state of the device after the last round.
 
     The measurer adds the level of the walls around its child, and the system (`workers.device.system`): a child that
-    runs what users sent can claim anything. Whoever asked adds the seed. ``following`` are the answers of the races
-    that follow; there are none from a board, or from a worker with an older version.
+    runs what users sent can claim anything. Whoever asked adds the seed and the worker. ``following`` are the answers
+    of the races that follow; there are none from a board, or from a worker with an older version.
     """
 
     contenders: tuple[Raced | Failure, ...]
@@ -199,6 +199,7 @@ class RaceAnswer:
     sandbox: SandboxLevel | None = None
     system: str | None = None
     seed: int | None = None
+    worker: str = ""
     waited: Waited | None = None
     following: tuple[RaceAnswer, ...] = ()
 

@@ -330,6 +330,6 @@ class JobRunner:
 def _report(spent: Spent, model: float) -> str:
     """Return the note that says where the time of a job went; ``model`` are the seconds after its closing races."""
     return (
-        f"the search took {spent.search:.0f} s, the unscheduled functions that it left {spent.baselines:.0f} s, the "
-        f"closing races {spent.races:.0f} s, and the whole model {model:.0f} s"
+        f"the search took {spent.search:.0f} s, the closing races {spent.races:.0f} s, and the whole model "
+        f"{model:.0f} s"
     )

@@ -353,6 +353,11 @@ class _Search:
         meanwhile()
         return (False, True)
 
+    def choose(self, task: int, meanwhile: Meanwhile) -> MeasureCandidate | None:
+        self._pause(0.1)
+        meanwhile()
+        return MeasureCandidate("[0]", Origin.SEED)
+
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
         self._known[task] = {trial.candidate.trace_json for trial in history}
         return True
@@ -477,7 +482,7 @@ class _Fleet:
             self._pool.give_back(measurer)
         contenders = {key: Raced((_latency(trace),) * 3, 0.0, 0.0) for key, trace in request.contenders.items()}
         baseline = Raced((_latency(None),) * 3, 0.0, 0.0)
-        return RaceResult(baseline, dict(contenders), sandbox=SandboxLevel.LANDLOCK, system="simulated")
+        return RaceResult(baseline, dict(contenders), sandbox=SandboxLevel.LANDLOCK, system="simulated", worker=_WORKER)
 
     def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
         return one_by_one(self.race, requests, meanwhile)

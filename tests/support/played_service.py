@@ -83,8 +83,9 @@ class Stage:
         """What a library takes in each race."""
         self._held_after: int | None = None
         self._changed = threading.Condition()
-        self._races = threading.Event()
+        self._races, self._models = threading.Event(), threading.Event()
         self._races.set()
+        self._models.set()
 
     @contextlib.contextmanager
     def races_held(self) -> Iterator[None]:
@@ -95,8 +96,21 @@ class Stage:
         finally:
             self._races.set()
 
+    @contextlib.contextmanager
+    def models_held(self) -> Iterator[None]:
+        """Let the timing of no whole model end before the context does."""
+        self._models.clear()
+        try:
+            yield
+        finally:
+            self._models.set()
+
     def await_race(self, meanwhile: Meanwhile) -> None:
         while not self._races.wait(0.05):
+            meanwhile()
+
+    def await_model(self, meanwhile: Meanwhile) -> None:
+        while not self._models.wait(0.05):
             meanwhile()
 
     @contextlib.contextmanager
@@ -161,12 +175,20 @@ class PlayedFleet:
         rounds = len(self._stage.rounds) if request.yardsticks else 0
         baseline = Raced((_latency(None, request.args),) * rounds, 0.0, 0.0)
         library = self._stage.library
-        return RaceResult(baseline, contenders, library=library, sandbox=played_fleet.SANDBOX, system="played")
+        return RaceResult(
+            baseline,
+            contenders,
+            library=library,
+            sandbox=played_fleet.SANDBOX,
+            system="played",
+            worker=played_fleet.WORKER,
+        )
 
     def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
         return one_by_one(self.race, requests, meanwhile)
 
     def time_model(self, model: ModelProgram, meanwhile: Meanwhile) -> ModelTimes:
+        self._stage.await_model(meanwhile)
         tuned, untuned = (sum(map(_latency, traces)) for traces in (model.traces.values(), (None,) * len(model.traces)))
         return ModelTimes((tuned,) * 5, None, (untuned,) * 5 if model.untuned_build_seconds else ())
 
@@ -201,6 +223,9 @@ class PlayedSearch:
     def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
         self._specs[task] = spec
         return write_only(module_from_json(spec.workload.module_json)["main"])
+
+    def choose(self, task: int, meanwhile: Meanwhile) -> MeasureCandidate | None:
+        return next(iter(self.propose(task, 1, meanwhile)), None) if self.open(task, (), meanwhile) else None
 
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
         module_json = self._specs[task].workload.module_json

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import tvm
+from tvm.target import Target
 
 from loopwright.codegen.functions import write_only
-from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.kinds import Origin
+from loopwright.codegen.program.schedule import apply_trace_json
+from loopwright.codegen.rules import prior
+from loopwright.codegen.serialization import compact_json, module_from_json
 from loopwright.codegen.target import target_from
 from tuner.cost_model.model import CostModel
 from tuner.errors import InvalidSpace
@@ -15,6 +21,7 @@ from tuner.ports import Meanwhile
 from tuner.search.evolutionary_search import EvolutionarySearch
 from tuner.search.request import TuneRequest
 from tuner.space.builtin import builtin_space, stock_space
+from tuner.space.design_space import REFUSALS
 from tuner.space.user import user_space
 from tuner.types import MeasureCandidate, Outcome, TaskSpec, Trial
 
@@ -35,6 +42,14 @@ class Searcher:
     def read(self, task: int, spec: TaskSpec, meanwhile: Meanwhile) -> tuple[bool, ...]:
         self._specs[task] = spec
         return write_only(module_from_json(spec.workload.module_json)["main"])
+
+    def choose(self, task: int, meanwhile: Meanwhile) -> MeasureCandidate | None:
+        spec = self._specs[task]
+        mod = module_from_json(spec.workload.module_json)
+        for trace_json, origin in _promising(spec, mod, self._target):
+            if trace_json not in spec.barred:
+                return MeasureCandidate(trace_json, origin)
+        return next(iter(self.propose(task, 1, meanwhile)), None) if self.open(task, (), meanwhile) else None
 
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
         try:
@@ -68,3 +83,13 @@ class Searcher:
         return EvolutionarySearch(
             spec.workload.hash, space, self._model, rng, spec.relatives, spec.known, spec.barred, request.config
         )
+
+
+def _promising(spec: TaskSpec, mod: tvm.IRModule, target: Target) -> Iterator[tuple[str, Origin]]:
+    """Yield traces (JSON) of a task with their origins: the known ones that still apply, then the choices of rules."""
+    for trace_json in spec.known:
+        with contextlib.suppress(*REFUSALS):
+            apply_trace_json(mod, trace_json)
+            yield trace_json, Origin.TRANSFER
+    for trace in prior.choices(mod, target):
+        yield compact_json(trace), Origin.SEED

@@ -117,6 +117,21 @@ class SearchContract:
         again = self.opened(opens, replace(wanted, tasks=[spec])).propose(0, 8, nothing_meanwhile)
         assert again[0].trace_json == known.trace_json
 
+    def test_the_choice_is_the_first_proposal_unless_it_is_barred(self, opens: Opens) -> None:
+        wanted = request(product(64))
+        search = self.opened(opens, wanted)
+        [first, second] = [*search.propose(0, 1, nothing_meanwhile), *search.propose(0, 1, nothing_meanwhile)]
+        assert search.choose(0, nothing_meanwhile) == replace(first, features=None)
+        assert first.trace_json is not None
+        assert second.trace_json is not None
+        spec = replace(wanted.tasks[0], barred=(first.trace_json,))
+        for known in ((), ("[]", second.trace_json)):
+            search = opens(replace(wanted, tasks=[spec]))
+            search.read(0, replace(spec, known=known), nothing_meanwhile)
+            chosen = search.choose(0, nothing_meanwhile)
+            assert chosen is not None
+            assert (chosen.trace_json == second.trace_json) if known else (chosen.trace_json != first.trace_json)
+
     def test_a_users_traces_that_do_not_fit_are_refused(self, opens: Opens) -> None:
         unknown = [[["GetSBlock", [], ["nowhere", "main"], ["b0"]]], []]
         search = opens(request(product(64), space=[unknown]))

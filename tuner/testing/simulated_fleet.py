@@ -83,7 +83,7 @@ class SimulatedFleet:
         if not request.yardsticks:
             baseline = replace(baseline, run_secs=())
         contenders = {key: self._raced(request, key, trace) for key, trace in request.contenders.items()}
-        return RaceResult(baseline, contenders, sandbox=SandboxLevel.NONE, system="simulated")
+        return RaceResult(baseline, contenders, sandbox=SandboxLevel.NONE, system="simulated", worker=WORKER)
 
     def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
         return one_by_one(self.race, requests, meanwhile)

@@ -35,6 +35,15 @@ def serve(
 
 
 @entry
+def choose(request: TuneRequest) -> Iterator[MeasureCandidate | None]:
+    """Yield the answer of `tuner.search.searcher.Searcher.choose` for the only task of a request."""
+    searcher = Searcher(request)
+    [spec] = request.tasks
+    searcher.read(0, spec, nothing_meanwhile)
+    yield searcher.choose(0, nothing_meanwhile)
+
+
+@entry
 def train(samples: list[StoredSample]) -> Iterator[Base64]:
     """Yield a base model."""
     read = [model.Sample(group, from_bytes(features), latency) for group, features, latency in samples]

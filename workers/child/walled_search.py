@@ -21,6 +21,7 @@ from workers.walls.levels import Level
 
 SEARCH = "workers.child.search"
 TRAIN = Call[bytes, Sequence[StoredSample]](SEARCH, "train", Base64)
+CHOOSE = Call[MeasureCandidate | None, TuneRequest](SEARCH, "choose", MeasureCandidate | None)
 VARIANTS = Call[Variants, str, str, str, int]("tuner.inspection.variants", "variants", Variants)
 _READ = Call[tuple[bool, ...]](SEARCH, "serve", tuple[bool, ...])
 _OPEN = Call[bool](SEARCH, "serve", bool)
@@ -88,6 +89,15 @@ class WalledSearch:
         outputs = self._asked(task, lambda: Read(task, spec), _READ, lambda each: len(each) == arguments, meanwhile)
         self._specs[task] = spec
         return outputs
+
+    def choose(self, task: int, meanwhile: Meanwhile) -> MeasureCandidate | None:
+        # In a process of its own: one that knows all tasks may have ended with the search's time.
+        self.close()
+        request = replace(self._request, tasks=[self._specs[task]], base_model=None)
+        try:
+            return CHOOSE.raw(self._child, (request,), self._seconds, meanwhile)
+        except ChildError as error:
+            raise SearchFailed(self._complaint(error)) from error
 
     def open(self, task: int, history: Sequence[Trial], meanwhile: Meanwhile) -> bool:
         trials = {trial.candidate.hash: trial for trial in history}

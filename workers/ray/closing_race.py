@@ -46,8 +46,8 @@ class _Programs:
 class ClosingRace:
     """Runs races on the actors of a fleet.
 
-    ``hosts`` maps measurers to the targets of their hosts' processors; ``kept`` contains artifacts that need not be
-    built again.
+    ``workers`` maps the names of measurers to those in the ledger, ``hosts`` to the targets of their hosts' processors;
+    ``kept`` contains artifacts that need not be built again.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class ClosingRace:
         target_json: str,
         builders: ActorPool,
         measurers: ActorPool,
+        workers: Mapping[str, str],
         hosts: Mapping[str, str],
         kept: KeptArtifacts,
     ) -> None:
@@ -62,6 +63,7 @@ class ClosingRace:
         self._caller = secrets.token_hex(8)
         self._builders = builders
         self._measurers = measurers
+        self._workers = workers
         self._hosts = hosts
         self._kept = kept
         self._built: dict[BuildRequest, Artifact] = {}
@@ -156,6 +158,7 @@ class ClosingRace:
             device_state=race.device_state,
             seed=race.seed,
             waited=race.waited,
+            worker=race.worker,
             artifacts={BASELINE.hash: programs.baseline.sha256} | {key: code.sha256 for key, code in racing.items()},
         )
 
@@ -224,12 +227,16 @@ class ClosingRace:
         """Return the answers of races in the same processes; None for a race that has to be run alone."""
         if not races:
             return []
-        first, *following = (_built_race(request, programs, programs.racing) for request, programs in races)
-        answer = self._raced(replace(first, following=tuple(following)), meanwhile)
+        first, *others = (_built_race(request, programs, programs.racing) for request, programs in races)
+        answer = self._raced(replace(first, following=tuple(others)), meanwhile)
         if isinstance(answer, Failure):
-            return [None] * len(races) if following else [answer]
-        answers = [answer, *(replace(each, sandbox=answer.sandbox, system=answer.system) for each in answer.following)]
-        found = [replace(each, seed=race.seed) for each, race in zip(answers, (first, *following), strict=False)]
+            return [None] * len(races) if others else [answer]
+        following = (
+            replace(each, sandbox=answer.sandbox, system=answer.system, worker=answer.worker)
+            for each in answer.following
+        )
+        answers = [answer, *following]
+        found = [replace(each, seed=race.seed) for each, race in zip(answers, (first, *others), strict=False)]
         return [*found, *[None] * (len(races) - len(found))]
 
     def _race(
@@ -247,9 +254,12 @@ class ClosingRace:
         return answer if isinstance(answer, Failure) else replace(answer, seed=race.seed)
 
     def _raced(self, race: BuiltRace, meanwhile: Meanwhile) -> RaceAnswer | Failure:
-        [answer] = self._answers(
-            self._measurers, [lambda measurer: actor_calls.RACE(measurer, race, self._caller)], meanwhile
-        )
+        def call(measurer: Any) -> Pending[RaceAnswer | Failure]:
+            worker = self._workers[self._measurers.name_of(measurer)]
+            answer = actor_calls.RACE(measurer, race, self._caller)
+            return answer.then(lambda raced: raced if isinstance(raced, Failure) else replace(raced, worker=worker))
+
+        [answer] = self._answers(self._measurers, [call], meanwhile)
         return answer
 
     @staticmethod

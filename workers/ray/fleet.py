@@ -114,7 +114,9 @@ class RayFleet:
         self._kept = KeptArtifacts()
         self._patience = Patience()
         self._caller = secrets.token_hex(8)
-        self._closing_race = ClosingRace(target_json, self._builders, self._measurers, self._hosts, self._kept)
+        self._closing_race = ClosingRace(
+            target_json, self._builders, self._measurers, self._workers, self._hosts, self._kept
+        )
         self._next_look = 0.0
         self._next_roll_call = 0.0
 

@@ -25,7 +25,12 @@ def module_from_json(text: str) -> tvm.IRModule:
 
 def trace_to_json(trace: Trace) -> str:
     """Return ``[instructions, decisions]`` as compact JSON text, the form that is stored and hashed."""
-    return json.dumps(trace_to_list(trace), separators=(",", ":"))
+    return compact_json(trace_to_list(trace))
+
+
+def compact_json(plain: list[Any]) -> str:
+    """Return what `trace_to_list` returned as `trace_to_json` does."""
+    return json.dumps(plain, separators=(",", ":"))
 
 
 def trace_to_list(trace: Trace) -> list[Any]:

@@ -130,6 +130,7 @@ def to_pandas(items: Sequence[BaseModel]) -> Any:
 
 def _task(task: schemas.Task) -> Row:
     found_by = {"database": "database", "joined": "another job"}
+    searched = "first choice" if task.trials == 1 and task.answered_from == "search" else plural(task.trials, "trial")
     return (
         task.name if task.source is None else f"{task.source} {task.name}",
         str(task.weight),
@@ -138,7 +139,7 @@ def _task(task: schemas.Task) -> Row:
         latency(task.best_us),
         ratio(task.speedup, task.interval),
         f"{'certified' if task.certified else task.state}{_library(task)}",
-        found_by.get(task.answered_from or "search", plural(task.trials, "trial")),
+        found_by.get(task.answered_from or "search", searched),
     )
 
 

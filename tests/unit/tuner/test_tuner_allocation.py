@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.tuner_programs import elementwise, matmul
-from tuner.allocation import Progress, next_task, trivial, untuned_seconds
+from tuner.allocation import Progress, negligible, next_task, trivial, tuned_seconds, untuned_seconds
 from tuner.search.config import SearchConfig
 from tuner.types import Operation
 
@@ -105,6 +105,30 @@ def test_a_task_of_unknown_latency_is_not_trivial() -> None:
     assert trivial([], CONFIG) == set()
 
 
+def test_functions_that_hardly_matter_even_unscheduled_are_negligible() -> None:
+    copy = replace(elementwise(24), operation=Operation("copy"))
+    little = [replace(copy, args=copy.args * (1 + i)) for i in range(4)]
+    product = replace(matmul(), operation=Operation("matmul", "float32", 1e9))
+    tasks = [(product, 2), *((each, 1) for each in little)]
+    assert negligible(tasks, None, CONFIG) == {1, 2, 3, 4}
+    # The faster the machine, the more the others matter; and what is called often matters.
+    assert 4 not in negligible(tasks, 1e15, CONFIG)
+    assert negligible([(product, 2), (copy, 10_000)], None, CONFIG) == set()
+    # Who computes an unknown amount may matter.
+    unknown = replace(copy, operation=Operation("", "float32", None))
+    assert negligible([(product, 2), (unknown, 1)], None, CONFIG) == set()
+    assert negligible([(copy, 1)], None, CONFIG) == set()
+    many = [(copy, 1)] * 100_000
+    assert 0 < len(negligible([(product, 2), *many], None, CONFIG)) < 90_000
+
+
+def test_a_negligible_task_gets_no_trials_and_has_the_time_of_its_estimate() -> None:
+    little = Progress(1, 1e-6, negligible=True)
+    assert next_task([little, _progress(1, 1e-3, exhausted=True)], CONFIG) is None
+    assert next_task([little, _progress(1, 1e-3)], CONFIG) == 1
+    assert little.latency == 1e-6
+
+
 @pytest.mark.parametrize("flop", [None, 4e9])
 def test_the_untuned_time_grows_with_operations_and_bytes(flop: float | None) -> None:
     small, large = elementwise(), matmul()
@@ -112,6 +136,7 @@ def test_the_untuned_time_grows_with_operations_and_bytes(flop: float | None) ->
     heavy = replace(small, operation=Operation("matmul", "float32", flop))
     assert untuned_seconds(heavy) >= (flop or 0.0) / 1e9
     assert untuned_seconds(replace(small, args=(*small.args, *large.args))) > untuned_seconds(small)
+    assert 0 < tuned_seconds(heavy, None) < untuned_seconds(heavy)
 
 
 def test_the_heavier_of_two_like_tasks_goes_first() -> None:

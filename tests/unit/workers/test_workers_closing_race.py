@@ -45,6 +45,9 @@ class Pool:
     def give_back(self, actor: None) -> None:
         pass
 
+    def name_of(self, actor: None) -> str:
+        return "actor"
+
 
 def raced(
     monkeypatch: pytest.MonkeyPatch, ends: Callable[[BuiltRace], bool], *contenders: str
@@ -66,7 +69,7 @@ def raced(
     monkeypatch.setattr(actor_calls, "BUILD", build)
     monkeypatch.setattr(actor_calls, "RACE", race)
     pool: Any = Pool()
-    closing = ClosingRace('{"kind": "cuda"}', pool, pool, {}, KeptArtifacts())
+    closing = ClosingRace('{"kind": "cuda"}', pool, pool, {"actor": "host/cpu"}, {}, KeptArtifacts())
     request = RaceRequest("module", (TensorInfo((1,), "float32"),), (True,), {each: each for each in contenders})
     return closing.run(request, lambda: None), races
 
@@ -90,7 +93,7 @@ def raced_together(
     monkeypatch.setattr(actor_calls, "BUILD", build)
     monkeypatch.setattr(actor_calls, "RACE", race)
     pool: Any = Pool()
-    closing = ClosingRace('{"kind": "llvm"}', pool, pool, {}, KeptArtifacts())
+    closing = ClosingRace('{"kind": "llvm"}', pool, pool, {"actor": "host/cpu"}, {}, KeptArtifacts())
     requests = [RaceRequest(each, (TensorInfo((1,), "float32"),), (True,), {"key": "trace"}) for each in modules]
     return closing.run_all(requests, lambda: None), asked
 
@@ -107,6 +110,7 @@ def has(race: BuiltRace, contender: str) -> bool:
 def test_a_race_that_goes_well_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     result, races = raced(monkeypatch, lambda race: False, "a", "b")
     assert (result.contenders, result.library) == ({"a": FINE, "b": FINE}, LIBRARY)
+    assert result.worker == "host/cpu"
     assert len(races) == 1
 
 

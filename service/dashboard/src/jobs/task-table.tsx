@@ -21,6 +21,11 @@ const ANSWERED_FROM: Record<string, { word: string; hint: string }> = {
   },
 };
 
+const FIRST_CHOICE = {
+  word: "first choice",
+  hint: "The first choice of the rules, without a search: the function hardly matters, or the budget did not reach it.",
+};
+
 function TaskName({ task }: { task: Task }) {
   return (
     <>
@@ -60,7 +65,8 @@ function BestLatency({ task }: { task: Task }) {
 }
 
 function AnsweredFrom({ task }: { task: Task }) {
-  const answer = task.answered_from && ANSWERED_FROM[task.answered_from];
+  const isFirstChoice = task.answered_from === "search" && task.trials === 1;
+  const answer = isFirstChoice ? FIRST_CHOICE : task.answered_from && ANSWERED_FROM[task.answered_from];
   return answer ? (
     <Tag tone="neutral" hint={answer.hint}>
       {answer.word}
