@@ -24,6 +24,7 @@ from service.controller import model_time
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
 from service.controller.observed_run import observed
+from service.controller.unfinished import NO_TIME
 from service.gates import race as gate_race
 from service.outage import Outage
 from service.rechecks import race as recheck_race
@@ -42,6 +43,11 @@ from workers.ray.sharing import Sharing
 _RETRY_SECONDS = 0.5
 """Between two attempts to renew a lease while the database is away: shorter than controllers wait with claims then."""
 _JOIN_POLL_SECONDS = 0.5
+_TURN_SHARE = 0.1
+"""Of its ``max_seconds``, what a job waits at most for its turn on the machines. Not tuned."""
+_OVERTIME_SHARE = 0.08
+"""Of a job's ``max_seconds``, how much longer it may take until its whole model is timed. Its closing races end earlier
+(`SearchConfig.overtime_share`). Not tuned."""
 _JOINED = "waiting for another job, which searches for the same functions"
 
 log = logging.getLogger("loopwright.job_runner")
@@ -92,6 +98,8 @@ class JobRunner:
                     if cut_off:
                         claimed = self._renewed(claimed)
                         outage.over()
+                    self._began = time.monotonic()
+                    self._until = self._began + _seconds_left(claimed.job)
                     first = crew()
                     share = self._sharing.share(claimed.job.priority, first.builders, first.measurers)
                     with closing(share) as self._share:
@@ -110,11 +118,21 @@ class JobRunner:
             keeper.join()
 
     def _await_turn(self, claimed: ClaimedJob) -> None:
-        """Wait until it is the job's turn to begin, or until it is cancelled. Raises LeaseLost."""
+        """Wait until it is the job's turn to begin, or until it is cancelled. Raises LeaseLost.
+
+        The wait is of the job's time: one with little time does not wait long.
+        """
         job = claimed.job
         self._db.jobs.set_activity(job.id, claimed.lease_token, "waiting for its turn on the machines")
         self._share.trials = job.budget.max_trials
-        self._share.begin(lambda: not self._db.jobs.cancel_requested(job.id, claimed.lease_token))
+        limit = job.budget.max_seconds
+        patient_until = math.inf if limit is None else time.monotonic() + _TURN_SHARE * limit
+
+        def waits() -> bool:
+            cancelled = self._db.jobs.cancel_requested(job.id, claimed.lease_token)
+            return not cancelled and time.monotonic() < patient_until
+
+        self._share.begin(waits)
         self._db.jobs.set_activity(job.id, claimed.lease_token, "preparing the search")
 
     def _renewed(self, claimed: ClaimedJob) -> ClaimedJob:
@@ -125,7 +143,6 @@ class JobRunner:
 
     def _run(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> RunEnd:
         job = claimed.job
-        started = time.monotonic()
         spent, waits = Spent(), False
         while True:
             if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
@@ -139,20 +156,22 @@ class JobRunner:
             mine = [task for task in unanswered if self._start(tasks, task)]
             if mine:
                 waits = False
-                limit = job.budget.max_seconds
-                left = None if limit is None else limit - job.elapsed_s - (time.monotonic() - started)
                 others = [task for task in tasks.tasks if task not in mine]
-                spent += self._tune(claimed, mine, others, left, crew)
+                spent += self._tune(claimed, mine, others, crew)
+            elif unanswered and time.monotonic() >= self._until and len(unanswered) < len(tasks.tasks):
+                for task in unanswered:
+                    self._db.tasks.fail(task.id, claimed.lease_token, NO_TIME)
             elif unanswered:
                 if not waits:
                     self._db.jobs.set_activity(job.id, claimed.lease_token, _JOINED)
                 waits = True
                 time.sleep(_JOIN_POLL_SECONDS)
         concluding = time.monotonic()
+        prepared = concluding - self._began - spent.search - spent.races
         if not self._concluded(claimed, tasks, crew):
             return RunEnd.DONE
         if spent.search and len(tasks.tasks) > 1:
-            self._db.jobs.add_note(job.id, claimed.lease_token, _report(spent, time.monotonic() - concluding))
+            self._db.jobs.add_note(job.id, claimed.lease_token, _report(prepared, spent, time.monotonic() - concluding))
         tasks.finish()
         if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
             self._train_base(job.device_class_id)
@@ -174,7 +193,8 @@ class JobRunner:
                 gate_race.run(self._db, claimed, stored, self._search, fleet, meanwhile)
             recheck_race.run(self._db, claimed, self._search, fleet, meanwhile)
             ablation_race.run(self._db, claimed, self._variants, fleet, meanwhile)
-            model_time.store(self._db, claimed, tasks, fleet, meanwhile)
+            last = self._until + _OVERTIME_SHARE * (job.budget.max_seconds or 0.0)
+            model_time.store(self._db, claimed, tasks, fleet, meanwhile, is_over=lambda: time.monotonic() >= last)
         except _Cancelled:
             fleet.abandon()
             self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
@@ -221,13 +241,13 @@ class JobRunner:
         claimed: ClaimedJob,
         tasks: Sequence[TaskView],
         others: Sequence[TaskView],
-        time_left: float | None,
         crew: Callable[[], Crew],
     ) -> Spent:
         job = claimed.job
+        specs = [self._spec(task, claimed) for task in tasks]
         share = job.budget.trials_of_a_task(len(tasks) + len(others))
         request = TuneRequest(
-            tasks=[self._spec(task, claimed) for task in tasks],
+            tasks=specs,
             target_json=job.target_json,
             space=None if claimed.inputs.space_json is None else json.loads(claimed.inputs.space_json),
             budget=replace(
@@ -237,7 +257,7 @@ class JobRunner:
                 max_trials=min(share * len(tasks), job.budget.max_trials - sum(task.trials for task in others))
                 if others
                 else job.budget.max_trials,
-                max_seconds=time_left,
+                max_seconds=None if math.isinf(self._until) else self._until - time.monotonic(),
                 max_device_seconds=self._device_seconds_left(job, others),
             ),
             seed=job.seed,
@@ -245,7 +265,7 @@ class JobRunner:
             peak_flops=self._db.devices.peak_flops(job.device_class_id),
         )
         self._share.trials = request.budget.max_trials - sum(task.trials for task in tasks)
-        self._share.until = math.inf if time_left is None else time.monotonic() + time_left
+        self._share.until = self._until
         fleet = self._fleet(job, crew)
         self._db.jobs.set_activity(job.id, claimed.lease_token, "searching")
         with closing(self._search(request)) as search:
@@ -327,9 +347,20 @@ class JobRunner:
                 last, wait = time.monotonic(), _RETRY_SECONDS
 
 
-def _report(spent: Spent, model: float) -> str:
-    """Return the note that says where the time of a job went; ``model`` are the seconds after its closing races."""
+def _seconds_left(job: JobView) -> float:
+    """Return the seconds that a job may still take; infinite if it has no limit."""
+    limit = job.budget.max_seconds
+    return math.inf if limit is None else limit - job.elapsed_s
+
+
+def _report(prepared: float, spent: Spent, model: float) -> str:
+    """Return the note that says where the time of a job went.
+
+    Args:
+        prepared: the seconds before the search.
+        model: the seconds after the closing races.
+    """
     return (
-        f"the search took {spent.search:.0f} s, the closing races {spent.races:.0f} s, and the whole model "
-        f"{model:.0f} s"
+        f"to prepare the search took {prepared:.0f} s, the search {spent.search:.0f} s, the closing races "
+        f"{spent.races:.0f} s, and the whole model {model:.0f} s"
     )

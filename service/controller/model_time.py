@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Callable
 
 from db import Database
 from db.views import ClaimedJob, JobView, ModelTime, SpeedupInterval
@@ -22,11 +23,23 @@ _CALLS = 8
 """Of it, at least, with those that do not count."""
 
 
-def store(database: Database, claimed: ClaimedJob, tasks: ClaimedTasks, fleet: RayFleet, meanwhile: Meanwhile) -> None:
+class _TimeIsUp(Exception):
+    """The job has used its time."""
+
+
+def store(
+    database: Database,
+    claimed: ClaimedJob,
+    tasks: ClaimedTasks,
+    fleet: RayFleet,
+    meanwhile: Meanwhile,
+    *,
+    is_over: Callable[[], bool],
+) -> None:
     """Time the model and store what one run took; a note of the job says why, if it could not be timed.
 
-    Models of one function, for several shapes or for GPUs are not timed. Raises LeaseLost, and what ``meanwhile``
-    raises.
+    Models of one function, for several shapes or for GPUs are not timed. The timing ends when ``is_over`` says that the
+    job has no time left. Raises LeaseLost, and what ``meanwhile`` raises.
     """
     job, inputs = claimed.job, claimed.inputs
     if len(tasks.tasks) < 2 or not tasks.succeeded or inputs.shapes is not None:
@@ -42,7 +55,20 @@ def store(database: Database, claimed: ClaimedJob, tasks: ClaimedTasks, fleet: R
     untuned = math.fsum(task.weight * (task.baseline_secs or 0.0) for task in views)
     seconds = _untuned_build_seconds(database.jobs.get(job.id), untuned)
     database.jobs.set_activity(job.id, claimed.lease_token, "timing the whole model")
-    result = fleet.time_model(ModelProgram(inputs.module_json, job.target_json, traces, seconds), meanwhile)
+
+    def within_time() -> None:
+        meanwhile()
+        if is_over():
+            raise _TimeIsUp
+
+    result: ModelTimes | Failure
+    try:
+        within_time()
+        program = ModelProgram(inputs.module_json, job.target_json, traces, seconds)
+        result = fleet.time_model(program, within_time)
+    except _TimeIsUp:
+        fleet.abandon()
+        result = ModelTimes((), "the time of the job was over")
     reason = result.message if isinstance(result, Failure) else result.reason
     if isinstance(result, Failure) or not result.run_secs:
         stored = database.jobs.add_note(job.id, claimed.lease_token, f"not timed as one program: {reason}")

@@ -20,6 +20,7 @@ from tests.support.played_service import PlayedService
 from tests.support.programs import MM_RELU, product_relu, renamed, schedule_mm_relu
 from tests.support.sdk import tuned
 from tests.support.service_client import ServiceClient
+from tests.support.tuner_programs import mlp
 from tests.support.waiting import wait_for
 
 
@@ -101,6 +102,17 @@ def test_device_time_ends_a_search(client: Client) -> None:
     job = tuned(client.submit(product_relu(76), max_trials=1000, max_device_seconds=0.5))
     assert "the search stopped: its time in measuring slots was used" in job.info.notes
     assert 0 < job.progress.trials < 1000
+
+
+def test_a_model_whose_timing_takes_longer_than_the_job_may_is_not_timed(
+    service: PlayedService, client: Client
+) -> None:
+    with service.stage.models_held():
+        job = tuned(client.submit(mlp(2, batch=5, width=12), max_trials=4, max_seconds=4.0))
+    assert "not timed as one program: the time of the job was over" in job.info.notes
+    assert job.info.model is not None
+    assert job.info.model.measured_us is None
+    assert all(task.certified for task in job.tasks)
 
 
 def test_a_search_that_ends_while_its_twin_is_about_to_start_is_not_repeated(
