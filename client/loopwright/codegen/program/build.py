@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 import tvm
 import tvm_ffi
 from tvm import relax
@@ -18,6 +16,7 @@ from loopwright.codegen.gpu.compiler_errors import refusals_in_words
 from loopwright.codegen.gpu.shared_memory import shared_memory_limit
 from loopwright.codegen.gpu.vector_access import with_short_gathers
 from loopwright.codegen.program.lowered_bounds import proving
+from loopwright.codegen.program.partial_tiles import KeptHints
 
 
 def compile_module(
@@ -63,8 +62,8 @@ def executable_passes(target: Target) -> list[tvm.transform.Pass]:
     ]
 
 
-def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> AbstractContextManager[object]:
-    """Return the ``PassContext`` around the call with what this module needs beside."""
+def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> tvm.transform.PassContext:
+    """Return the ``PassContext`` around the call with what this module needs beside, and with what all need."""
     config = {}
     if not argument_checks and not _asserts(mod):
         config["tirx.disable_assert"] = True
@@ -76,14 +75,12 @@ def _options(mod: tvm.IRModule, target: Target, argument_checks: bool) -> Abstra
         # Otherwise TVM makes ordinary copies.
         config["tirx.use_async_copy"] = True
     checks = [shared_memory_limit(target)] if target.kind.name == "cuda" else []
-    if not config and not checks:
-        return nullcontext()
     around = tvm.transform.PassContext.current()
     return tvm.transform.PassContext(
         opt_level=around.opt_level,
         required_pass=around.required_pass,
         disabled_pass=around.disabled_pass,
-        instruments=[*(around.instruments or ()), *checks],
+        instruments=[*(around.instruments or ()), *checks, KeptHints()],
         config={**around.config, **config},
     )
 

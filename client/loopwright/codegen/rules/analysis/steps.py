@@ -10,6 +10,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from loopwright.codegen.gpu.async_copy import ASYNC_STAGES
+from loopwright.codegen.program.partial_tiles import HINT
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, found
 
 _COSTLY = frozenset(
@@ -117,4 +118,4 @@ def separate_partial_tiles(schedule: Schedule, loop: Any) -> None:
 
     Conditions on the loops in a tile are then constant once those are unrolled.
     """
-    schedule.annotate(loop, "pragma_loop_partition_hint", 1)
+    schedule.annotate(loop, HINT, 1)
