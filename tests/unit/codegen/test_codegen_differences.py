@@ -10,7 +10,7 @@ import pytest
 import tvm
 from tvm import te, topi
 
-from loopwright.codegen.cpu.differences import are_below_maxima
+from loopwright.codegen.cpu.differences import are_below_maxima, sums_of_rows
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import scheduled_module
 from tests.support import rule_programs as programs
@@ -61,6 +61,14 @@ def test_softmax_is_recognised(mod: tvm.IRModule) -> None:
     assert are_below_maxima(mod["main"])
 
 
+def test_softmax_multiplies_with_the_reciprocal_of_a_sum_but_an_exact_one_divides() -> None:
+    mod = programs.softmax(3, 20)
+    [total] = sums_of_rows(mod["main"])
+    quotient = f"T.float32(1.0) / {total}["
+    assert quotient in scheduled_module(mod, None, TARGET).script()
+    assert quotient not in scheduled_module(mod, None, TARGET, exact_math=True).script()
+
+
 def _row(x: te.Tensor, top: te.Tensor) -> Callable[..., Any]:
     return lambda i, j: te.exp(x[i, j] - top[i])
 
@@ -80,3 +88,29 @@ def test_other_differences_are_not(form: str) -> None:
     y = te.compute(x.shape, element, name="y")
     mod = function(x, other, y) if form == "other tensor" else function(x, y)
     assert not are_below_maxima(mod["main"])
+
+
+@pytest.mark.parametrize("form", ["stored", "added", "part", "columns", "turned", "doubled", "rows of two axes"])
+def test_sums_of_whole_rows_are_recognised(form: str) -> None:
+    """Only they have the exponential of the maximum itself, which is 1."""
+    x = te.placeholder((2, 8, 8), name="x")
+    i, j, k = te.reduce_axis((0, 8), name="i"), te.reduce_axis((0, 8), name="j"), te.reduce_axis((0, 8), name="k")
+    k = te.reduce_axis((0, 7), name="k") if form == "part" else k
+    if form == "rows of two axes":
+        top = te.compute((2, 8), lambda b, r: te.max(x[b, i, j], axis=[i, j]), name="top")
+    else:
+        top = te.compute((2, 8), lambda b, r: te.max(x[b, r, j], axis=j), name="top")
+
+    def power(b: Any, r: Any, c: Any) -> Any:
+        return te.exp(x[b, r, c] - top[b, r])
+
+    stored = te.compute(x.shape, (lambda b, r, c: power(b, c, r)) if form == "turned" else power, name="stored")
+    terms: dict[str, Callable[[Any, Any], Any]] = {
+        "added": lambda b, r: power(b, r, k),
+        "columns": lambda b, c: stored[b, k, c],
+        "doubled": lambda b, r: stored[b, r, k] * 2.0,
+    }
+    term = terms.get(form, lambda b, r: stored[b, r, k])
+    total = te.compute((2, 8), lambda b, r: te.sum(term(b, r), axis=k), name="total")
+    mod = function(x, te.compute(x.shape, lambda b, r, c: stored[b, r, c] / total[b, r], name="y"))
+    assert sums_of_rows(mod["main"]) == ({"total"} if form in ("stored", "added") else frozenset())

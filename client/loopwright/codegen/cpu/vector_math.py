@@ -14,7 +14,7 @@ The coefficients are minimax fits of the relative error, computed by iteratively
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import tvm
@@ -76,11 +76,15 @@ def keep_exact_math(mod: tvm.IRModule, lowered: tvm.IRModule) -> tvm.IRModule:
     return with_exact_math(lowered) if mod.attrs and mod.attrs.get(EXACT_MATH) else lowered
 
 
-def with_vector_math(func: tirx.PrimFunc, target: Target, *, below_maxima: bool = False) -> tirx.PrimFunc:
+def with_vector_math(
+    func: tirx.PrimFunc, target: Target, *, below_maxima: bool = False, sums: Collection[str] = ()
+) -> tirx.PrimFunc:
     """Return the function with polynomials in place of elementary functions of float32; on a GPU, the function itself.
 
     Call it once the function is scheduled: schedules refer to blocks whose expressions they compare. With
     ``below_maxima`` (`loopwright.codegen.cpu.differences`), arguments of exp are not above 0, but for a rounding error.
+    Elements of the buffers that ``sums`` names are not below 1. What is divided by one is multiplied with its
+    reciprocal, which LLVM computes once for a row: dividing a vector takes several times as long as multiplying it.
     """
     if target.kind.name != "llvm" or (func.attrs and func.attrs.get(EXACT_MATH)):
         return func
@@ -93,7 +97,14 @@ def with_vector_math(func: tirx.PrimFunc, target: Target, *, below_maxima: bool 
             return call
         return expand(*call.args)
 
-    return func.with_body(tvm_ffi.structural_map(func.body, (tvm.ir.Call, rewrite), order="post"))
+    def divide(quotient: tirx.Div) -> Any:
+        divisor = quotient.b
+        if not isinstance(divisor, tvm.ir.TensorLoad) or str(divisor.source.name) not in sums:
+            return quotient
+        return quotient.a * (_f32(1.0) / divisor) if str(quotient.ty) == "float32" else quotient
+
+    rewrites = [(tvm.ir.Call, rewrite), (tirx.Div, divide)]
+    return func.with_body(tvm_ffi.structural_map(func.body, rewrites, order="post"))
 
 
 def _exp(x: Any) -> Any:

@@ -10,7 +10,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from loopwright.codegen.cpu.differences import are_below_maxima
+from loopwright.codegen.cpu.differences import are_below_maxima, sums_of_rows
 from loopwright.codegen.cpu.vector_math import with_vector_math
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.gpu.tf32 import permits_tf32
@@ -81,7 +81,9 @@ def scheduled_module(
         return scheduled
     result = scheduled.clone()
     for var, func in prim_funcs(scheduled):
-        result.update_func(var, with_vector_math(func, target, below_maxima=are_below_maxima(mod[var.name_hint])))
+        source = mod[var.name_hint]
+        below, sums = are_below_maxima(source), sums_of_rows(source)
+        result.update_func(var, with_vector_math(func, target, below_maxima=below, sums=sums))
     return result
 
 
