@@ -2,9 +2,10 @@
 
 The tile is ``rows`` x ``vectors`` registers: each step of the sum loads ``vectors`` vectors of the right operand, and
 multiplies them with ``rows`` elements of the left one. Panels of the right operand may be packed, so that a step reads
-consecutive memory: in each call, or once before all calls if the operand is a weight. Extents that are no multiple of
-the tile are padded. What follows the product is computed on the tile while it is in the first cache. (Goto and van de
-Geijn, ACM TOMS 34(3), 2008; Van Zee and van de Geijn, ACM TOMS 41(3), 2015.)
+consecutive memory: in each call, or once before all calls if the operand is a weight. Columns that are no multiple of
+the tile are padded; of rows, the last tile has fewer if the loop over them is the inner one. What follows the product
+is computed on the tile while it is in the first cache. (Goto and van de Geijn, ACM TOMS 34(3), 2008; Van Zee and van de
+Geijn, ACM TOMS 41(3), 2015.)
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from tvm.s_tir import Schedule
 from loopwright.codegen.rules.analysis.contraction import Contraction
 from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
-from loopwright.codegen.rules.analysis.steps import fuse, inline, largest_divisor, parallelize, vectorize
+from loopwright.codegen.rules.analysis.steps import (
+    fuse,
+    inline,
+    largest_divisor,
+    parallelize,
+    separate_partial_tiles,
+    vectorize,
+)
 from loopwright.codegen.weights.packed_weight import PACKS
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -83,12 +91,20 @@ def seeds(
                 continue
             width = vectors * machine.lanes
             down, across = math.ceil(contraction.rows / rows), math.ceil(contraction.columns / width)
-            padded = down * rows * across * width / (contraction.rows * contraction.columns)
-            loading = loads[0] / vectors + loads[1] / rows
-            copies = 0.1 if contraction.rows % rows else 0.0
+
+            def steps(rows: int, vectors: int = vectors) -> float:
+                return rows * vectors + loads[0] * rows + loads[1] * vectors
+
+            vectors_of_result = contraction.rows * contraction.columns / machine.lanes
             for outer, first, second in ((_COLUMNS, across, down), (_ROWS_OUTER, down, across)):
-                block, idle = _share(contraction.batches * first, second, machine.threads)
-                scored.append((padded * (1 + loading) * idle + copies, rows, vectors, outer, block))
+                is_partial = bool(contraction.rows % rows) and outer == _COLUMNS and not packs
+                block, idle = _share(contraction.batches * first, second, machine.threads, has_parts=is_partial)
+                down_steps = down * steps(rows)
+                if is_partial:
+                    down_steps += steps(contraction.rows % rows) - steps(rows)
+                copies = 0.1 if contraction.rows % rows and not is_partial else 0.0
+                cost = across * down_steps / vectors_of_result * idle + copies
+                scored.append((cost, rows, vectors, outer, block))
     scored.sort()
     copies_right = packs or contraction.right_is_transposed or contraction.depth * contraction.columns > _LARGE
     for place, (_, rows, vectors, outer, block) in enumerate(scored[:_SEEDS]):
@@ -137,7 +153,9 @@ class ProductTile:
         if registers(values["rows"], values["vectors"]) > self._registers:
             raise RuleRefused("the tile has more vectors than the processor has registers")
         width = values["vectors"] * self._lanes
-        self._find_blocks(values["rows"], width)
+        # Intrinsics take whole tiles, and TVM separates no part of a parallel loop.
+        has_parts = self._dot is None and values["outer"] == _COLUMNS and bool(contraction.rows % values["rows"])
+        self._find_blocks(1 if has_parts else values["rows"], width)
         loops = sch.get_loops(self._product)
         count = len(contraction.block.spatial)
         tiled = (contraction.row_axis, contraction.column_axis)
@@ -149,7 +167,8 @@ class ProductTile:
         outer, inner = (jo, io) if values["outer"] == _COLUMNS else (io, jo)
         tasks, place = [*batch, outer], inner
         if values["block"]:
-            block = largest_divisor(int(sch.get(inner).extent), values["block"])
+            tiles = int(sch.get(inner).extent)
+            block = min(tiles, values["block"]) if has_parts else largest_divisor(tiles, values["block"])
             part, place = sch.split(inner, [None, block])
             tasks.append(part)
         sch.reorder(*tasks, place, ko, ki, ii, jv, jx, kg)
@@ -168,10 +187,15 @@ class ProductTile:
         if self._left_copy is not None:
             # LLVM makes vectors of the inner loop.
             parallelize(sch, fuse(sch, sch.get_loops(self._left_copy)[:-1]))
+        if has_parts:
+            separate_partial_tiles(sch, place)
         self._multiply(ko, jx)
         if packed is not None and self._group == 1:
-            sch.vectorize(sch.split(sch.get_loops(packed)[-1], [None, self._lanes])[1])
-        self._store(contraction.columns % width != 0)
+            self._vectorize(packed, self._right_pad is not None)
+        if contraction.columns % width:
+            self._vectorize(self._write, True)
+        else:
+            vectorize(sch, str(sch.get(self._write).name_hint), sch.get_loops(self._write)[-1], self._lanes)
 
     def _find_blocks(self, rows: int, width: int) -> None:
         """Inline what can be, pad and widen what must be, and find the product and the block that takes its result."""
@@ -257,14 +281,15 @@ class ProductTile:
         sch.vectorize(sch.get_loops(init)[-1])
         sch.tensorize(lane, self._dot.intrinsic)
 
-    def _store(self, is_padded: bool) -> None:
-        """Run what follows the product in vectors."""
-        sch = self._schedule
-        loop = sch.get_loops(self._write)[-1]
+    def _vectorize(self, block: Any, is_padded: bool) -> None:
+        """Run the innermost loop of a block in vectors, apart from those in which some elements are padding.
+
+        TVM computes vectors with conditions one element after another.
+        """
+        vector, lane = self._schedule.split(self._schedule.get_loops(block)[-1], [None, self._lanes])
         if is_padded:
-            sch.vectorize(sch.split(loop, [None, self._lanes])[1])
-        else:
-            vectorize(sch, str(sch.get(self._write).name_hint), loop, self._lanes)
+            separate_partial_tiles(self._schedule, vector)
+        self._schedule.vectorize(lane)
 
 
 def registers(rows: int, vectors: int) -> int:
@@ -276,14 +301,18 @@ def _vectors(contraction: Contraction) -> tuple[int, ...]:
     return (SHARED_VECTORS,) if contraction.right_is_shared else _VECTORS
 
 
-def _share(outer: int, inner: int, threads: int) -> tuple[int, float]:
-    """Return the block of inner tiles that makes tasks which share well, and by how much the slowest thread is late."""
+def _share(outer: int, inner: int, threads: int, *, has_parts: bool) -> tuple[int, float]:
+    """Return the block of inner tiles that makes tasks which share well, and by how much the slowest thread is late.
 
-    def idle(tasks: int) -> float:
-        return math.ceil(tasks / threads) * threads / tasks
+    With ``has_parts``, the last block may have fewer tiles.
+    """
 
-    if idle(outer) < 1.1:
-        return 0, idle(outer)
-    blocks = [block for block in _BLOCKS[1:] if inner % block == 0]
-    block = max(blocks, key=lambda block: (-round(idle(outer * inner // block), 1), block))
-    return block, idle(outer * (inner // block))
+    def idle(block: int) -> float:
+        tasks = outer * math.ceil(inner / block)
+        return math.ceil(tasks / threads) * threads * block / (outer * inner)
+
+    if idle(inner) < 1.1:
+        return 0, idle(inner)
+    blocks = [block for block in _BLOCKS[1:] if inner % block == 0 or (has_parts and block < inner)]
+    block = max(blocks, key=lambda block: (-round(idle(block), 1), block))
+    return block, idle(block)

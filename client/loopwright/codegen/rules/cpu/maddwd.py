@@ -24,7 +24,7 @@ _UNROLL = 2
 
 class Maddwd:
     name = "maddwd"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program, "int32")

@@ -15,7 +15,7 @@ from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 class RegisterTile:
     name = "register_tile"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program)

@@ -16,7 +16,7 @@ from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 class Vnni:
     name = "vnni"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         contraction = Contraction.of(program, "int32")
