@@ -65,8 +65,8 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
         data: ends,
         symbol: "none",
         lineStyle: { color: ink.text, width: limits ? 2.5 : 1, type: limits ? "solid" : "dashed" },
-        // The arithmetic is labelled at its right end, a memory where its line begins.
-        endLabel: { show: true, formatter: name, color: ink.text, align: "right", verticalAlign: "bottom" },
+        // Above the end of the line, where a memory meets the arithmetic.
+        endLabel: { show: true, formatter: name, color: ink.text, align: "right", offset: [0, -10] },
       })),
       ...points.map(({ name, flops: reached }) => ({
         name,
