@@ -523,9 +523,8 @@ class _Loop:
         """Write the outcomes of trials that only the race has measured: a certificate names a measured trial."""
         if winner not in run.trials:
             [run.trials[winner]] = self._ledger.propose(run.number, [BASELINE])
-        for trial in run.trials.values():
-            if trial.outcome is None and trial.candidate.hash in outcomes:
-                self._ledger.finish(trial, outcomes[trial.candidate.hash])
+        raced = [trial for trial in run.trials.values() if trial.outcome is None and trial.candidate.hash in outcomes]
+        self._ledger.finish(*((trial, outcomes[trial.candidate.hash]) for trial in raced))
 
 
 def _killed(outcome: Outcome) -> bool:

@@ -482,7 +482,8 @@ class _Fleet:
             self._pool.give_back(measurer)
         contenders = {key: Raced((_latency(trace),) * 3, 0.0, 0.0) for key, trace in request.contenders.items()}
         baseline = Raced((_latency(None),) * 3, 0.0, 0.0)
-        return RaceResult(baseline, dict(contenders), sandbox=SandboxLevel.LANDLOCK, system="simulated", worker=_WORKER)
+        worker = self._workers[measurer]
+        return RaceResult(baseline, dict(contenders), sandbox=SandboxLevel.LANDLOCK, system="simulated", worker=worker)
 
     def race_all(self, requests: Sequence[RaceRequest], meanwhile: Meanwhile) -> list[RaceResult | RaceFailed]:
         return one_by_one(self.race, requests, meanwhile)

@@ -17,7 +17,7 @@ from db.views import EventView, TrialFinished, TrialView
 from loopwright.codegen.kinds import FailureKind, JobState, Lane, Origin, Stage, TrialState
 from tests.contract.db.conftest import World
 from tuner.errors import LeaseLost
-from tuner.types import DeviceClass, Failure, MeasureCandidate, Measured, Span
+from tuner.types import DeviceClass, Failure, MeasureCandidate, Measured, Outcome, Span
 
 UNSTORABLE = {"\x00", *map(chr, range(0xD800, 0xE000))}
 
@@ -178,7 +178,8 @@ def test_outcomes_that_arrive_together_are_written_in_their_order_without_those_
     spans = (Span(Lane.MEASURE, "worker", 9.0, 9.5),)
     fast = Measured((0.25,), "worker", spans)
     assert world.db.trials.finish(done.id, claimed.lease_token, CRASH)
-    together = {three.id: Measured((4.0,), "w"), done.id: fast, two.id: fast, "nothing": fast, one.id: CRASH}
+    slow = Measured((4.0,), "w")
+    together: dict[str, Outcome] = {three.id: slow, done.id: fast, two.id: fast, "nothing": fast, one.id: CRASH}
     assert world.db.trials.finish_all(together, "another's") == set()
     assert world.db.trials.finish_all(together, claimed.lease_token) == {one.id, two.id, three.id}
     changes = [event.change for event in world.db.events.after(claimed.job.id)]
