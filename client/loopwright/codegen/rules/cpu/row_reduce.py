@@ -83,7 +83,7 @@ class RowReduce:
             schedule.compute_at(schedule.get_sblock(name), row)
         reduced = {stage.name: stage for stage in stages if stage.is_reduction}
         for stage in reduced.values():
-            if len(terms[stage.name]) > 1 and stage is not last:
+            if len(terms[stage.name]) > 1 and stage.name != names[-1]:
                 for name in terms[stage.name]:
                     _, along, *inner = schedule.get_loops(schedule.get_sblock(name))
                     schedule.reorder(*inner, along)
