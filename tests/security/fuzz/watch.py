@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +31,9 @@ ADMIN_SECONDS = 20.0
 _TRIES = 40
 """Of a request that the service is too busy for."""
 _CHILDREN = 2
-"""Warm children of an API, which it starts beside its first answers."""
+"""Warm children of an API, of which it starts the second when calls need it."""
+_SCRIPT = {"module": {"format": "tvmscript", "data": "def"}}
+"""Of a submission that a warm child reads, and that is refused."""
 _BEAT_SECONDS = 10.0
 _LIMITS = httpx.Limits(keepalive_expiry=2.0)
 """Less than the 5 s after which the API closes an idle connection, maybe just when it is used again."""
@@ -58,11 +60,20 @@ class Watched:
         assert api.process is not None
         self.api = api
         self.process = psutil.Process(api.process.pid)
-        wait_for("the warm children of the API", lambda: sum(map(is_warm_child, self._below())) == _CHILDREN)
-        self.at_rest = sorted(child.name() for child in self._below())
         self._users = [self._client("submit", ANSWER_SECONDS) for _ in range(USERS)]
+        wait_for("the warm children of the API", self._has_all_children)
+        self.at_rest = sorted(child.name() for child in self._below())
         self.admins = [self._client("admin", ADMIN_SECONDS) for _ in range(2)]
         """Clients of users who may do all."""
+
+    def _has_all_children(self) -> bool:
+        """Have two users ask for a child at once, and return whether all have started, and have no forks any more."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda user: user.post("/api/v1/jobs/preview", json=_SCRIPT), self._users[:2]))
+        warm = [process for process in self._below() if is_warm_child(process)]
+        with suppress(psutil.NoSuchProcess):  # a fork that has ended since
+            return len(warm) == _CHILDREN and not any(process.children() for process in warm)
+        return False
 
     def _below(self) -> list[psutil.Process]:
         return self.process.children(recursive=True)
