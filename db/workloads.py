@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import LargeBinary, func, select, update
+from sqlalchemy import JSON, LargeBinary, Text, cast, func, literal, select, update
 from sqlalchemy.orm import Session, undefer
 
 from db.bests import renew_workload
@@ -41,16 +41,18 @@ def put_workloads(
 ) -> None:
     """Store workloads, for everybody to see or only for the user ``private_to``. What everybody sees stays so.
 
-    A stored one is replaced if another TVM version wrote it, or a release without families or operations.
+    A stored one is replaced if another TVM version wrote it, or a release without families or operations, or one that
+    gave its arguments other values for tests.
     """
     # Sorted, so that two transactions take the row locks in the same order.
     for workload in sorted(workloads, key=lambda workload: workload.hash):
+        args = [[list(tensor.shape), tensor.dtype, tensor.values] for tensor in workload.args]
         texts = {
             "family": workload.family,
             "name": workload.name,
             "module_json": workload.module_json,
             "script": workload.script,
-            "args": [[list(tensor.shape), tensor.dtype, tensor.values] for tensor in workload.args],
+            "args": args,
             "log_size": log_size(tensor.shape for tensor in workload.args),
             "op": workload.operation.op,
             "compute_dtype": workload.operation.dtype,
@@ -58,6 +60,7 @@ def put_workloads(
             "tvm_version": tvm_version,
         }
         stale = (WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == "")
+        stale |= cast(WorkloadRow.args, Text) != cast(literal(args, JSON), Text)  # PostgreSQL compares no JSON
         if workload.operation.op:
             stale |= WorkloadRow.op == ""
         shared = private_to is None

@@ -10,7 +10,7 @@ import pytest
 from db import NotFound
 from db.inputs import WorkerReport
 from db.views import OfferView, WorkerCount
-from loopwright.codegen.kinds import SandboxLevel
+from loopwright.codegen.kinds import SandboxLevel, Values
 from tests.contract.db.conftest import World
 from tuner.types import TensorInfo
 
@@ -109,6 +109,16 @@ def test_another_tvm_version_renews_the_texts(world: World) -> None:
     detail = world.db.workloads.get("w0")
     assert (detail.module_json, detail.script, detail.summary.tvm_version) == ("[]", "# new", "2.0")
     assert detail.summary.created_at == created_at
+
+
+def test_other_values_of_arguments_renew_a_workload(world: World) -> None:
+    """A later release may know more of them than the one that stored the workload."""
+    old = replace(world.workload(), args=(TensorInfo((2, 3), "float32"), TensorInfo((), "int8")))
+    new = replace(old, args=(replace(old.args[0], values=Values.SMALL), old.args[1]), script="# new")
+    for workload in (old, new, replace(new, script="# not stored")):
+        world.db.workloads.put([workload], "1.0")
+    detail = world.db.workloads.get("w0")
+    assert (detail.summary.args, detail.script) == (new.args, "# new")
 
 
 def test_workloads_are_listed_with_their_records(world: World) -> None:
