@@ -11,12 +11,9 @@ from __future__ import annotations
 import argparse
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +23,7 @@ import tvm
 from tvm import te
 from tvm.s_tir import Schedule
 
+from benchmarks.busy import busy
 from loopwright.codegen.host import pool
 from loopwright.codegen.host.threads import set_defaults
 
@@ -66,18 +64,6 @@ def times(calls: Sequence[Callable[[], Any]], rounds: int) -> list[list[float]]:
                 call()
                 samples.append(1e6 * (time.perf_counter() - began))
     return found
-
-
-@contextmanager
-def busy(processes: int) -> Iterator[None]:
-    """Let so many processes compute for the time of the block."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
 
 
 def parser() -> argparse.ArgumentParser:

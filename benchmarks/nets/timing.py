@@ -7,10 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from benchmarks.busy import busy
 from benchmarks.code import ROOT
 from benchmarks.nets import fresh
 from benchmarks.quality.engines import ENGINES, OURS
@@ -72,18 +73,6 @@ def starts(files: Files, threads: int, service: Service) -> dict[str, list[dict[
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             lines.append(json.loads(done.stdout.splitlines()[-1]))
     return found
-
-
-@contextlib.contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Run processes that compute all the time, each on a core."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: sum(range(10_000))"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
 
 
 def _started(
