@@ -9,15 +9,13 @@ import argparse
 import contextlib
 import os
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import tvm
 
 from benchmarks.alone import threads_of_tuner
+from benchmarks.busy import busy
 from benchmarks.certificates.functions import FUNCTIONS, SITTINGS
 from benchmarks.gates.run import fastest
 from benchmarks.runner import Raw, conditions
@@ -52,7 +50,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
         print("complete")
         return
     traces = {name: line["trace"] for (name, other), line in done.items() if other == "first"}
-    with offered() as offer, load_of(SITTINGS[sitting]):
+    with offered() as offer, busy(SITTINGS[sitting]):
         os.environ.update(threads_of_tuner(offer.device_class.threads))
         fleet = RayFleet(offer.device_class.target_json, offer.builders, {offer.measurer: offer.id})
         for name in missing[sitting]:
@@ -67,17 +65,6 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
                 f"{name}: {line['speedup']:.3g} ({line['low']:.3g} to {line['high']:.3g}), {line['grade']}", flush=True
             )
     print(f"{sitting} is complete; start again for the next sitting" if sitting != list(SITTINGS)[-1] else "complete")
-
-
-@contextlib.contextmanager
-def load_of(processes: int) -> Iterator[None]:
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
 
 
 def certified(fleet: RayFleet, workload: Workload, trace: str) -> dict[str, Any]:
