@@ -21,6 +21,7 @@ from loopwright.codegen.graph.ranges import find_ranges
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
 from loopwright.codegen.graph.summed_norms import fuse_sums_with_norms
 from loopwright.codegen.graph.transposed_convolution import split_phases
+from loopwright.codegen.graph.windows import cut_windows
 
 KEPT = ("relax.reshape",)
 """Operators that are not legalised: Relax's virtual machine makes a view of them, and no function fuses with them."""
@@ -35,6 +36,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
         limit_lookups,
+        cut_windows,
         *sums,
         fuse_rms_norm,
         sink_permutations,
