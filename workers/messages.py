@@ -222,7 +222,8 @@ class RaceAnswer:
 class ModelProgram:
     """A submitted module, and the traces of its functions by workload hash; None: the unscheduled function.
 
-    The model without schedules is timed beside it if that could be built in so many seconds; not at all for 0.
+    The model without schedules is timed beside it if both can be built in so many seconds, which the first one's build
+    tells; not at all for 0.
     """
 
     module_json: str

@@ -83,13 +83,13 @@ def measured(name: str, options: argparse.Namespace, folder: Path, service: Serv
 
 
 def tuned(name: str, files: Files, seconds: float, service: Service) -> dict[str, Any]:
-    """Tune a net, and return the seconds that the job took, and what the service says of the model.
+    """Tune a net, and return the seconds from the job's submission to its end, and what the service says of the model.
 
     Functions that a job with little time leaves without a result are compiled untuned, as a user would.
     """
     with service.client() as client:
-        started = time.monotonic()
         job = client.submit(files.model, max_trials=_MOST_TRIALS, max_seconds=seconds, name=name)
+        started = time.monotonic()
         job.wait(progress=False)
         took, model = time.monotonic() - started, job.model
         if job.error:

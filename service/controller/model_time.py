@@ -19,8 +19,8 @@ from workers.ray.fleet import RayFleet
 
 _UNTUNED_SECONDS = 30.0
 """Most of the time for the model without schedules, which nobody will run. Not tuned."""
-_CALLS = 8
-"""Of it, at least, with those that do not count."""
+_CALLS, _LOOPS_SECONDS = 8, 4.0
+"""Of it, at least, with those that do not count; and what all loops of a quick model take."""
 
 
 class _TimeIsUp(Exception):
@@ -79,10 +79,13 @@ def store(
 
 
 def _untuned_build_seconds(job: JobView, untuned: float) -> float:
-    """Return the seconds that the job has left to build the model without schedules, whose run takes ``untuned``."""
+    """Return the seconds that the job has left to build the model with and without schedules.
+
+    ``untuned`` is what a run without them takes.
+    """
     limit = job.budget.max_seconds
     left = _UNTUNED_SECONDS if limit is None else min(_UNTUNED_SECONDS, limit - job.elapsed_s)
-    return max(0.0, left - _CALLS * untuned)
+    return max(0.0, left - max(_CALLS * untuned, _LOOPS_SECONDS))
 
 
 def _summary(times: ModelTimes) -> ModelTime:
