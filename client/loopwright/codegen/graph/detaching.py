@@ -16,6 +16,7 @@ from loopwright.codegen.graph.integers import multiply_integers
 from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.packed import PANEL, packed_weights
+from loopwright.codegen.graph.padding import take_in_padding
 from loopwright.codegen.graph.parallel import combine_projections
 from loopwright.codegen.graph.requantising import divide_scales
 from loopwright.codegen.graph.rewriting import replace_constants
@@ -36,6 +37,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         transform.CanonicalizeBindings(),
         limit_lookups,
         remove_identities,
+        take_in_padding,
         fold_vectors,
         multiply_integers,
     ):

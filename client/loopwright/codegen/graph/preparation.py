@@ -16,6 +16,7 @@ from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.norms import fuse_rms_norm
 from loopwright.codegen.graph.packed import decode_in_place
+from loopwright.codegen.graph.padding import take_in_padding
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.ranges import find_ranges
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
@@ -37,6 +38,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         transform.CanonicalizeBindings(),
         limit_lookups,
         cut_windows,
+        take_in_padding,
         *sums,
         fuse_rms_norm,
         sink_permutations,
