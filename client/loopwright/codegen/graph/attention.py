@@ -57,7 +57,7 @@ class _Attention(CallRewriter):
             return call
         probabilities, rounded = self._rounded(self._without_reshape(call.args[0]))
         softmax, is_safe = self._softmax(probabilities)
-        if softmax is None or any(self.uses[tensor] > 1 for tensor in (probabilities, call.args[0])):
+        if softmax is None or any(self.uses()[tensor] > 1 for tensor in (probabilities, call.args[0])):
             return call
         shape = shape_of(softmax)
         if shape is None or int(softmax.attrs.axis) % len(shape) != len(shape) - 1:

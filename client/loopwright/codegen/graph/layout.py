@@ -108,7 +108,7 @@ class _TakenIn(CallRewriter):
             return self._convolution(call)
         if name == "permute_dims" and shape_of(call) is not None and isinstance(self.value(call.args[0]), tvm.ir.Call):
             axes = list(permutation_of(call))
-            computed = op_name(self.value(call.args[0])) != "reshape" and self.uses[call.args[0]] <= 1
+            computed = op_name(self.value(call.args[0])) != "reshape" and self.uses()[call.args[0]] <= 1
             if computed:
                 return self.builder_.call_te(
                     tvm.topi.transpose,
@@ -121,7 +121,7 @@ class _TakenIn(CallRewriter):
 
     def _convolution(self, call: tvm.ir.Call) -> Any:
         moved, attrs = self.call_of(call.args[0], "permute_dims"), call.attrs
-        if moved is None or self.uses[call.args[0]] > 1 or str(attrs.out_layout) != str(attrs.data_layout):
+        if moved is None or self.uses()[call.args[0]] > 1 or str(attrs.out_layout) != str(attrs.data_layout):
             return call
         axes = list(permutation_of(moved))
 

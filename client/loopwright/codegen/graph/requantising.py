@@ -41,7 +41,7 @@ class _Divided(CallRewriter):
         array = self._array(expr)
         if array is not None:
             return constant((array / scale).astype("float32")) if _SCALES[0] < scale < _SCALES[1] else None
-        if self.uses[expr] > 1:
+        if self.uses()[expr] > 1:
             return None
         if (call := self.call_of(expr, "nn.relu")) is not None:
             operand = self._divided(call.args[0], scale)

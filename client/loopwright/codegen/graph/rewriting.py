@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,8 +25,8 @@ class CallRewriter(PyExprMutator):
 
     def __init__(self, mod: tvm.IRModule) -> None:
         super().__init__(mod)
-        self.uses: Counter[relax.Var] = Counter()
-        """How often each variable of the function as it was before is used."""
+        self.uses: Callable[[], Counter[relax.Var]] = Counter
+        """Returns how often each variable of the function as it was before is used. Counted when it is asked for."""
         self.name = ""
         """What variables are called that a call is computed from, if its own says where it comes from."""
 
@@ -80,7 +81,7 @@ def rewrite_calls(mod: tvm.IRModule, rewriter: Callable[[tvm.IRModule], CallRewr
     """Return the module with every Relax function visited by a rewriter, and without what is then unused."""
     visitor = rewriter(mod)
     for var, func in relax_funcs(mod):
-        visitor.uses = _uses(func)
+        visitor.uses = functools.cache(functools.partial(_uses, func))
         rewritten = visitor.visit_expr(func)
         visitor.builder_.update_func(var, rewritten)
     result = relax.transform.CanonicalizeBindings()(visitor.builder_.get())

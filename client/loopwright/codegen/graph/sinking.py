@@ -120,7 +120,7 @@ class _BehindProducts(Identities):
         extents = shape_of(source) or ()
         if str(moved.op.name) == "relax.permute_dims":
             axes = permutation_of(moved)
-            if axes[-1] != len(axes) - 1 or self.uses[left] > 1:
+            if axes[-1] != len(axes) - 1 or self.uses()[left] > 1:
                 return call
             product = self.emit(relax.op.matmul(source, right, call.attrs.out_dtype))
             return relax.op.permute_dims(product, list(axes))
@@ -158,7 +158,7 @@ def _sunk(
         moved = rewriter.call_of(call.args[place], *movements)
         if moved is None or shape_of(moved) != shape:
             continue
-        if str(moved.op.name) == "relax.permute_dims" and rewriter.uses[call.args[place]] > 1:
+        if str(moved.op.name) == "relax.permute_dims" and rewriter.uses()[call.args[place]] > 1:
             continue
         kept = _kept_axes(moved)
         if name in _OF_ROWS and not kept:

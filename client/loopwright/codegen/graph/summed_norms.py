@@ -67,7 +67,7 @@ class _Summed(RmsNorms):
         terms = self._terms(data)
         if len(terms) < 2 or shape_of(data) != shape_of(call) or any(map(self._ends_product, terms)):
             return call
-        is_read = self.uses[data] > reads
+        is_read = self.uses()[data] > reads
 
         def compute(*operands: te.Tensor) -> te.Tensor | list[te.Tensor]:
             summands, others = operands[: len(terms)], operands[len(terms) :]
@@ -91,7 +91,7 @@ class _Summed(RmsNorms):
         if total is None:
             return [data]
         left, right = total.args
-        is_inner = self.call_of(left, "add") is not None and self.uses[left] == 1 and shape_of(left) == shape_of(data)
+        is_inner = self.call_of(left, "add") is not None and self.uses()[left] == 1 and shape_of(left) == shape_of(data)
         return [*(self._terms(left) if is_inner else [left]), right]
 
     def _ends_product(self, expr: Any) -> bool:

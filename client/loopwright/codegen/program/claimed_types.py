@@ -6,6 +6,8 @@ with the operands' types: an index of 32 bits that claims to have 8 would pass f
 
 from __future__ import annotations
 
+import functools
+
 from tvm.ir import Call, Expr, TensorLoad, prim
 
 from loopwright.codegen.program.index_ranges import limits
@@ -17,11 +19,17 @@ _OF_EQUALS = (
 _OF_THREADS = {"int32", "int64"}
 """TVM's own passes compare the place of a thread, which has 32 bits, with extents of 64."""
 _COMPARISONS = (prim.EQ, prim.NE, prim.LT, prim.LE, prim.GT, prim.GE)
+_OTHERS = (
+    *(prim.And, prim.Or, prim.Not, prim.BitwiseNot, prim.Select, prim.Let, prim.Broadcast, prim.Ramp, prim.IntImm),
+    *(TensorLoad, Call),
+)
 
 
 def claims_another_type(expr: Expr) -> bool:
     """Return whether an expression has another type than its operands give it. Its operands themselves are not looked
     at, nor are the results of calls of functions, whose types only code generation knows."""
+    if not _is_looked_at(type(expr)):
+        return False
     own = _dtype(expr)
     match expr:
         case _ if isinstance(expr, _OF_EQUALS):
@@ -54,6 +62,12 @@ def claims_another_type(expr: Expr) -> bool:
         case Call() if str(expr.op.name) == "prim.likely":
             return _dtype(expr.args[0]) != own
     return False
+
+
+@functools.cache
+def _is_looked_at(kind: type) -> bool:
+    """Return whether expressions of a class can claim another type: asked of millions, most of which are variables."""
+    return issubclass(kind, (*_OF_EQUALS, *_COMPARISONS, *_OTHERS))
 
 
 def is_a_result(expr: Expr) -> bool:
