@@ -7,7 +7,9 @@ with an empty database. The first function of each family is searched twice, wit
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import multiprocessing
 import statistics
 import subprocess
 import sys
@@ -30,6 +32,8 @@ from loopwright.codegen.kinds import FailureKind, Stage
 from loopwright.codegen.machine.this_cpu import this_cpu
 from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.rules import prior
+from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.target import target_from
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
 from tuner.search.evolutionary_search import EvolutionarySearch
@@ -43,6 +47,7 @@ FEW = 8
 """Trials after which the search is looked at, too."""
 SEEDS = (1, 2)
 """Of the two searches of a family's first function; other functions are searched with the first one."""
+BUILD_SECONDS = 15.0
 BRIEF_SECONDS = 0.02
 """Of the timing of a trial."""
 ROUNDS = 15
@@ -119,10 +124,32 @@ def searched(workload: tvm.IRModule, target: Target, trials: int, seed: int, poo
 
 
 def _built(workload: tvm.IRModule, trace: Trace | None, target: Target) -> Candidate | Exception:
+    if not _can_be_built(workload, trace, target):
+        return RuntimeError(f"it is not built within {BUILD_SECONDS:g} s")
     try:
         return Candidate(workload, trace, target)
     except (RuntimeError, ValueError) as error:
         return error
+
+
+def _can_be_built(workload: tvm.IRModule, trace: Trace | None, target: Target) -> bool:
+    """Build a program in a process that is killed after `BUILD_SECONDS`: some that are unrolled take LLVM minutes."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_build, args=(module_to_json(workload), trace, str(target)))
+    process.start()
+    process.join(BUILD_SECONDS)
+    ended = process.exitcode is not None
+    process.kill()
+    process.join()
+    return ended
+
+
+def _build(workload: str, trace: Trace | None, target: str) -> None:
+    found = target_from(target)
+    load_intrinsics(found)
+    with contextlib.suppress(RuntimeError, ValueError):
+        Candidate(module_from_json(workload), trace, found)
 
 
 def _measured(program: Candidate | Exception, arguments: list[Any]) -> Outcome:
