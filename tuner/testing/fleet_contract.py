@@ -58,7 +58,8 @@ def measure_request(key: str, trace_json: str | None, cutoff: float | None = Non
 
 
 def race_request(contenders: dict[str, str], module_json: str | None = None) -> RaceRequest:
-    return RaceRequest(module_json or workload().module_json, workload().args, (False, True), contenders)
+    """Return a race that is not repeated if its result is not clear."""
+    return RaceRequest(module_json or workload().module_json, workload().args, (False, True), contenders, repeats=False)
 
 
 def raced(entry: Raced | Failure) -> Raced:
