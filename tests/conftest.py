@@ -65,14 +65,14 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle modules, and tests within modules. Those that share the service come first: they take longest."""
+    """Shuffle modules, and tests within modules. Those of one group come first: a process takes a group as a whole."""
     seed = config.getoption("order_seed")
     if seed is None:
         return
     draw = random.Random(seed)
     modules = [list(tests) for _, tests in itertools.groupby(items, lambda item: item.path)]
     draw.shuffle(modules)
-    modules.sort(key=lambda tests: group(tests[0].nodeid) != "service")
+    modules.sort(key=lambda tests: _place(group(tests[0].nodeid)))
     for tests in modules:
         draw.shuffle(tests)
     items[:] = itertools.chain.from_iterable(modules)
@@ -170,6 +170,11 @@ def group(nodeid: str) -> str:
     if path.startswith("tests/integration/test_"):
         return "cluster"
     return next((folder for folder in PLAYED if path.startswith(folder)), path)
+
+
+def _place(name: str) -> int:
+    """Return 0 for the group that takes longest, 1 for others of several modules, and 2 for modules and tests."""
+    return 0 if name == "service" else 1 if name == "cluster" or name in PLAYED else 2
 
 
 @pytest.fixture(scope="session")
