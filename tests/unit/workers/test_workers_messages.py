@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -44,6 +44,17 @@ from workers.walls.enclosure import Enclosure
 st.register_type_strategy(str, st.text(max_size=8))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 st.register_type_strategy(TuneRequest, st.builds(TuneRequest, tasks=st.just([]), space=st.none()))
+
+
+def _register_short(kind: type[BuiltRace] | type[RaceAnswer]) -> None:
+    """Have a value followed by one other at most: longer ones take a second each to draw."""
+    inferred: dict[str, Any] = {each.name: ... for each in fields(kind)}
+    one = st.builds(kind, **inferred | {"following": st.just(())})
+    st.register_type_strategy(kind, st.builds(kind, **inferred | {"following": st.just(()) | st.tuples(one)}))
+
+
+_register_short(BuiltRace)
+_register_short(RaceAnswer)
 
 
 def _of(module: Any) -> Iterator[type]:
