@@ -14,6 +14,7 @@ from db.access.audit import Audit
 from db.access.tokens import Tokens
 from db.access.usage import Uses
 from db.access.users import Users
+from db.access.versions import Version, Versions
 from db.access.visibility import Viewer, limit_to
 from db.access.webhooks import Webhooks
 from db.cost_models import CostModels
@@ -61,6 +62,7 @@ class Database:
 
     def __init__(self, url: str, clock: Clock | None = None, connections: int = CONNECTIONS) -> None:
         self._engine = create_engine(url, connections)
+        self._versions = Versions(self._engine)
         self._open(Sessions(self._engine, clock))
 
     def seen_by(self, viewer: Viewer) -> Database:
@@ -115,6 +117,10 @@ class Database:
         """Return the time that the database uses for its timestamps."""
         return self._sessions.now()
 
+    def version(self) -> Version:
+        """Return the version of everything that is stored, for everybody."""
+        return self._versions.read()
+
     def ping(self) -> None:
         """Raises `db.errors.Unavailable` if the database does not answer."""
         with self._sessions.read() as session:
@@ -149,4 +155,5 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        self._versions.close()
         self._engine.dispose()

@@ -9,7 +9,9 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Query, Request
 
 from db import Database
+from db.access.visibility import Viewer
 from loopwright import schemas
+from service.api.answers import Answers
 from service.api.cache import Cache
 from service.api.feeds import Feeds
 from service.api.liveness import LIVE_SECONDS as LIVE_SECONDS
@@ -42,6 +44,9 @@ class Context:
     streams: Shares
     parsers: CapacityLimiter
     requests: RequestMetrics
+    viewer: Viewer | None = None
+    """Whom the database is restricted to; None: nobody."""
+    answers: Answers = field(default_factory=Answers)
     assembly: Cache[Assembly] = field(default_factory=lambda: Cache(_ASSEMBLY_CHARACTERS, lambda made: len(made.text)))
     finished: Cache[Written[schemas.Job]] = field(
         default_factory=lambda: Cache(_FINISHED_TASKS, lambda job: 1 + len(job.model.tasks))
@@ -56,9 +61,8 @@ def context_of(request: Request) -> Context:
     """Return the context of an app, with the database restricted to what the caller may see."""
     found: Context = request.app.state.context
     visitor: Visitor | None = getattr(request.state, "visitor", None)
-    if visitor is None or visitor.viewer is None:
-        return found
-    return replace(found, database=found.database.seen_by(visitor.viewer))
+    viewer = getattr(request.state, "viewer", None if visitor is None else visitor.viewer)
+    return found if viewer is None else replace(found, database=found.database.seen_by(viewer), viewer=viewer)
 
 
 async def context(request: Request) -> Context:

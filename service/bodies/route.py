@@ -13,7 +13,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from service.context import context_of
+from db.access.visibility import Viewer
+from service.api.answers import Read, kept_seconds
+from service.context import Context, context_of
+from service.identity.visitor import Visitor, authorised
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -40,6 +43,8 @@ class ParsedRoute(APIRoute):
         if self.methods == {"GET"} and self.dependant.call is not None and not iscoroutinefunction(self.endpoint):
             self.dependant.call = _written(self.dependant.call)
         handle = super().get_route_handler()
+        if (seconds := kept_seconds(self.endpoint)) is not None:
+            return _kept(handle, seconds)
         if self.body_field is None:
             return handle
         model = self.body_field.field_info.annotation
@@ -61,6 +66,25 @@ class ParsedRoute(APIRoute):
                 raise RequestValidationError([*others, *found]) from None
 
         return parsed
+
+
+def _kept(handle: Handler, seconds: float) -> Handler:
+    """Return a handler that answers as before where it can."""
+
+    async def answer(request: Request) -> Response:
+        visitor: Visitor = request.state.visitor
+        await authorised(request, visitor)
+        context: Context = request.app.state.context
+
+        async def make(viewer: Viewer | None) -> Response:
+            request.state.viewer = viewer
+            return await handle(request)
+
+        url = f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')}"
+        read = Read(url, visitor.viewer, request.headers.get("if-none-match"))
+        return await context.answers.give(context.database, read, seconds, make)
+
+    return answer
 
 
 def _written(endpoint: Callable[..., Any]) -> Callable[..., Any]:

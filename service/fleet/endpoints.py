@@ -9,6 +9,7 @@ from fastapi import APIRouter
 
 from db import InvalidPage
 from loopwright import schemas
+from service.api.answers import CLOCK_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Context, Ctx, PageRequest, Paging
 from service.fleet import wire
@@ -22,6 +23,7 @@ Item = TypeVar("Item")
 
 
 @router.get("/workers")
+@kept(CLOCK_SECONDS)
 def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
     """List all workers that ever joined, and whether each is alive."""
     return _page([wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS)], paging)
@@ -53,12 +55,14 @@ def undrain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
 
 
 @router.get("/device-classes")
+@kept(CLOCK_SECONDS)
 def list_device_classes(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.DeviceClass]:
     """List all device classes that ever had a worker, with their measured peaks."""
     return _page([wire.device_class(view) for view in ctx.database.devices.overview(LIVE_SECONDS)], paging)
 
 
 @router.get("/leases")
+@kept(CLOCK_SECONDS)
 def list_leases(ctx: Ctx, visitor: Asking, paging: Paging) -> schemas.Page[schemas.Lease]:
     """List the leases of running jobs: the controller of each, and the end of the lease. Admins also see its host."""
     is_admin = "administer" in visitor.rights
@@ -77,6 +81,7 @@ def list_leases(ctx: Ctx, visitor: Asking, paging: Paging) -> schemas.Page[schem
 
 
 @router.get("/targets")
+@kept(CLOCK_SECONDS)
 def list_targets(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.TargetOffer]:
     """List the targets of live workers. ``auto`` selects the first."""
     items = [

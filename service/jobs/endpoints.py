@@ -13,6 +13,7 @@ from db.states import JobSort
 from loopwright import schemas
 from loopwright.codegen.kinds import JobState
 from loopwright.codegen.versions import TVM_VERSION
+from service.api.answers import CLOCK_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.caller import caller_of
 from service.context import Context, Ctx, Paging
@@ -88,6 +89,7 @@ def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
 
 
 @router.get("", response_model=schemas.Page[schemas.Job])
+@kept(CLOCK_SECONDS)
 def list_jobs(
     ctx: Ctx,
     paging: Paging,
@@ -116,6 +118,7 @@ def list_jobs(
 
 
 @router.get("/{job_id}")
+@kept(CLOCK_SECONDS)
 def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
     """Return a job with its tasks and progress."""
     return _job(ctx, job_id)
@@ -157,6 +160,7 @@ def resubmit_job(
 
 
 @router.get("/{job_id}/trials")
+@kept()
 def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.Trial]:
     """List the job's trials, sorted by task and number."""
     ctx.database.jobs.get(job_id)

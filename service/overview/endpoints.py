@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from db.access.visibility import Viewer
 from db.results.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
+from service.api.answers import CLOCK_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Context, Ctx
-from service.identity.visitor import Asking
 from service.problems import file_response
 from service.records.wire import interval
 from service.units import micros
@@ -48,7 +47,8 @@ Filtered = Annotated[LeaderboardQuery, Depends(_query)]
 
 
 @router.get("/overview")
-def get_overview(ctx: Ctx, visitor: Asking) -> schemas.Overview:
+@kept(CLOCK_SECONDS)
+def get_overview(ctx: Ctx) -> schemas.Overview:
     """Return the figures of the overview, and those of the newest bests that gain most."""
     totals = ctx.database.totals()
     workers = ctx.database.workers.count(LIVE_SECONDS)
@@ -62,20 +62,21 @@ def get_overview(ctx: Ctx, visitor: Asking) -> schemas.Overview:
         workloads=totals.workloads,
         bests=totals.bests,
         trials=totals.trials,
-        trials_last_hour=_recent_trials(ctx, visitor.viewer),
+        trials_last_hour=_recent_trials(ctx),
         time_saved_us=micros(totals.saved_secs),
         search_saved_s=totals.search_saved_secs,
         recent_bests=[_row(row) for row in ctx.database.leaderboard.gainers(_RECENT, _SHOWN)],
     )
 
 
-def _recent_trials(ctx: Context, viewer: Viewer | None) -> int:
+def _recent_trials(ctx: Context) -> int:
     """Return the trials of the last hour, counted every few seconds: a fleet makes a hundred thousand of them."""
     period = time.monotonic() // _COUNTED_SECONDS
-    return ctx.recent_trials.get((viewer, period), lambda: ctx.database.trials_within(_HOUR))
+    return ctx.recent_trials.get((ctx.viewer, period), lambda: ctx.database.trials_within(_HOUR))
 
 
 @router.get("/leaderboard")
+@kept()
 def get_leaderboard(
     ctx: Ctx,
     query: Filtered,
@@ -88,6 +89,7 @@ def get_leaderboard(
 
 
 @router.get("/leaderboard/filters")
+@kept()
 def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
     """Return the values by which the leaderboard can be filtered."""
     found = ctx.database.leaderboard.filters()
@@ -101,6 +103,7 @@ def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
 
 
 @router.get("/leaderboard.csv", response_class=StreamingResponse, responses=file_response("text/csv"))
+@kept()
 def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
     """Return all rows that match the filters as CSV: latencies in microseconds, shares as fractions."""
     return StreamingResponse(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from loopwright import schemas
+from service.api.answers import CLOCK_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
@@ -28,6 +29,7 @@ def _class(ctx: Context, target: str | None) -> str | None:
 
 
 @router.get("/bests")
+@kept(CLOCK_SECONDS)
 def list_bests(
     ctx: Ctx, paging: Paging, target: TargetQuery = None, workload_hash: HashQuery = None
 ) -> schemas.Page[schemas.Best]:
@@ -42,6 +44,7 @@ def list_bests(
 
 
 @router.get("/keys")
+@kept()
 def list_signing_keys(ctx: Ctx) -> schemas.Page[schemas.SigningKey]:
     """List the public keys that sign certificates, the newest first, including those that were replaced."""
     views = ctx.database.signing_keys.published()
@@ -49,6 +52,7 @@ def list_signing_keys(ctx: Ctx) -> schemas.Page[schemas.SigningKey]:
 
 
 @router.get("/records")
+@kept(CLOCK_SECONDS)
 def list_records(
     ctx: Ctx,
     paging: Paging,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from db.views import WorkloadView
 from loopwright import schemas
+from service.api.answers import kept
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.fleet.offers import resolve
@@ -35,6 +36,7 @@ TargetText = Annotated[str, Query(description="'auto', a target string or its JS
 
 
 @router.get("")
+@kept()
 def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
     """Return all workloads, the newest first."""
     page = ctx.database.workloads.page(paging.size, paging.token)
@@ -42,6 +44,7 @@ def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
 
 
 @router.get("/{workload_hash}")
+@kept()
 def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
     """Return a workload with its program and its certified bests."""
     found = ctx.database.workloads.get(workload_hash)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 
 from db.results.insight import HistoryEntry, Prediction
 from loopwright import schemas
+from service.api.answers import kept
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.wire import peaks
@@ -40,6 +41,7 @@ def _class(ctx: Context, workload_hash: str, device_class: str | None) -> str | 
 
 
 @router.get("/history")
+@kept()
 def get_history(
     ctx: Ctx, paging: Paging, workload_hash: str, device_class: OneClass = None
 ) -> schemas.Page[schemas.HistoryPoint]:
@@ -70,6 +72,7 @@ def _point(entry: HistoryEntry) -> schemas.HistoryPoint:
 
 
 @router.get("/decisions")
+@kept()
 def get_decisions(
     ctx: Ctx,
     workload_hash: str,
@@ -106,6 +109,7 @@ def get_decisions(
 
 
 @router.get("/predictions")
+@kept()
 def get_predictions(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Predictions:
     """Return the models' scores and the measured latencies of the newest 2,000 trials, by round."""
     chosen = _class(ctx, workload_hash, device_class)
@@ -133,6 +137,7 @@ def _round(number: int, found: list[Prediction]) -> schemas.PredictionRound:
 
 
 @router.get("/roofline")
+@kept()
 def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Roofline:
     """Return how close the baseline and the best come to the device's measured peaks."""
     chosen = _class(ctx, workload_hash, device_class)

@@ -37,11 +37,11 @@ CEILINGS = {
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
-    # Leases of devices, and an archive of what is deleted.
-    "db": 9_950,
+    # Leases of devices, and an archive of what is deleted. Versions of what is stored, and statements that are made once.
+    "db": 10_200,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
-    # Devices divided among controllers, several API processes, and what limits the functions of a job.
-    "service": 10_540,
+    # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers.
+    "service": 10_740,
     "scripts": 1_020,
     "docs": 600,
     "deploy": 400,
@@ -55,8 +55,8 @@ CEILINGS = {
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
-    # alone, and a service in the background. Assembly.
-    "tests": 61_400,
+    # alone, and a service in the background. Assembly. Answers that are kept, and who may have them.
+    "tests": 61_800,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, and the line that an error names.
     DASHBOARD: 15_180,

@@ -142,7 +142,7 @@ class World:
 ROUND_ON_POSTGRES = {
     *("test_claimed_tasks", "test_db_backup", "test_db_behind", "test_db_fleet", "test_db_jobs", "test_db_kill"),
     *("test_db_migrations", "test_db_outages", "test_db_queue", "test_db_records", "test_db_tallies", "test_db_tasks"),
-    *("test_db_device_leases", "test_db_trials", "test_db_usage"),
+    *("test_db_device_leases", "test_db_trials", "test_db_usage", "test_db_versions", "test_answers"),
 }
 """Modules that the round runs on both databases: leases, claims, paging, upserts and migrations."""
 
