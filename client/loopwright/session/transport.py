@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from loopwright.errors import CouldNotReach, ServiceError, UnexpectedAnswer, from_problem
 from loopwright.schemas import Page, Problem
 from loopwright.session.config import Endpoint
+from loopwright.session.kept_answers import KeptAnswers
 from loopwright.session.server_sent_events import ServerSentEvent, read_events
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -38,6 +39,7 @@ class Transport:
         self.endpoint = endpoint
         self._timeout = timeout
         headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
+        self._kept = KeptAnswers()
         self._http = httpx.Client(base_url=endpoint.url, headers=headers, timeout=timeout)
 
     def close(self) -> None:
@@ -61,13 +63,12 @@ class Transport:
             CouldNotReach: no answer came.
             ServiceError: the service refused; the subclass follows the status.
         """
+        query = {k: v for k, v in (params or {}).items() if v is not None}
+        kept = self._kept.get(path, query) if method == "GET" else None
+        if kept is not None:
+            headers = {"If-None-Match": kept.tag} | (headers or {})
         attempts = ATTEMPTS if (method == "GET" if repeatable is None else repeatable) else 1
-        request = {
-            "params": {k: v for k, v in (params or {}).items() if v is not None},
-            "json": json,
-            "content": content,
-            "headers": headers,
-        }
+        request = {"params": query, "json": json, "content": content, "headers": headers}
         attempt, patience = 1, MOST_PATIENCE if attempts > 1 else 0.0
         while True:
             try:
@@ -80,7 +81,11 @@ class Transport:
                 continue
             delay = _delay(response, attempt, attempts, patience)
             if delay is None:
+                if kept is not None and response.status_code == httpx.codes.NOT_MODIFIED:
+                    return kept.again(response)
                 _raise_for_problem(response)
+                if method == "GET":
+                    self._kept.keep(path, query, response)
                 return response
             time.sleep(delay)
             attempt += 1

@@ -40,6 +40,27 @@ def test_a_get_is_tried_again(service: FakeService, client: loopwright.Client, t
     assert len(service.requests) == 3
 
 
+def test_an_answer_that_is_the_same_is_not_sent_again(service: FakeService, client: loopwright.Client) -> None:
+    first, second = {"ETag": '"1"'}, {"ETag": '"2"'}
+    answers = [
+        *(Answer(job_json(), headers=first), Answer(b"", 304, first), Answer(b"", 304, first)),
+        *(Answer(job_json("running"), headers=second), Answer(b"", 304, second)),
+    ]
+    service.on("GET", "/api/v1/jobs/job-1", answers)
+    assert [client.job("job-1").state for _ in answers] == ["queued"] * 3 + ["running"] * 2
+    tags = [request.headers.get("if-none-match") for request in service.requests]
+    assert tags == [None, '"1"', '"1"', '"1"', '"2"']
+
+
+def test_the_tag_of_one_answer_is_not_sent_for_another(service: FakeService, client: loopwright.Client) -> None:
+    service.on("GET", "/api/v1/jobs/job-1", [Answer(job_json(), headers={"ETag": '"1"'}), Answer(job_json())])
+    service.on("GET", "/api/v1/jobs/job-2", job_json())
+    assert client.job("job-1").info == client.job("job-2").info
+    client.job("job-1")
+    client.job("job-1")
+    assert [request.headers.get("if-none-match") for request in service.requests] == [None, None, '"1"', '"1"']
+
+
 def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, client: loopwright.Client) -> None:
     service.on("POST", "/api/v1/jobs", [Answer(hang_up=True), Answer(job_json(), 202)])
     limits: dict[str, Any] = {

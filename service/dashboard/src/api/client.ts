@@ -1,5 +1,6 @@
 import createClient, { type Middleware } from "openapi-fetch";
 import { problemToError, UnreachableError } from "./errors";
+import { keptAnswers } from "./kept-answers";
 import type { paths } from "./schema";
 
 type Listener = () => void;
@@ -28,6 +29,7 @@ const watch: Middleware = {
 /** The REST interface, typed by the service's OpenAPI schema. The session's cookie goes along by itself. */
 export const api = createClient<paths>({ baseUrl: window.location.origin });
 api.use(watch);
+api.use(keptAnswers());
 
 interface Answer<T> {
   data?: T;
