@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, PoolProxiedConnection, text
+from sqlalchemy import Engine, text
 
 from db.access.visibility import Viewer
 from db.engine.outages import translated
@@ -36,7 +36,7 @@ class Versions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._file = _File(engine) if engine.dialect.name == "sqlite" else None
+        self._file = _File(engine.url.database or "") if engine.dialect.name == "sqlite" else None
         self._latest = Version("", frozenset())
 
     def read(self) -> Version:
@@ -67,10 +67,10 @@ class Versions:
 class _File:
     """A connection to a file, used for nothing else: its ``data_version`` counts the commits of all others."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, path: str) -> None:
+        self._path = path
         self._lock = threading.Lock()
-        self._connection: PoolProxiedConnection | None = None
+        self._connection: sqlite3.Connection | None = None
         self._name = ""
         self._latest = Version("", frozenset())
 
@@ -83,22 +83,20 @@ class _File:
                 raise DatabaseAway(f"the database does not answer: {error}") from error
 
     def _read(self) -> Version:
-        cursor = (self._connection or self._connect()).cursor()
-        cursor.execute("PRAGMA data_version")
-        [(count,)] = cursor.fetchall()
+        connection = self._connection or self._connect()
+        [(count,)] = connection.execute("PRAGMA data_version").fetchall()
         token = f"{self._name} {count}"
         if self._latest.token != token:
-            cursor.execute(_PRIVATE_USERS)
-            self._latest = Version(token, frozenset(name for (name,) in cursor.fetchall()))
+            users = connection.execute(_PRIVATE_USERS).fetchall()
+            self._latest = Version(token, frozenset(name for (name,) in users))
         return self._latest
 
-    def _connect(self) -> PoolProxiedConnection:
-        connection = self._connection = self._engine.raw_connection()
-        connection.detach()
-        connection.cursor().execute("PRAGMA busy_timeout=0")
+    def _connect(self) -> sqlite3.Connection:
+        # Not one of the engine's, which may wait for a lock for a minute.
+        self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
         # Two connections count alike.
         self._name = secrets.token_hex(8)
-        return connection
+        return self._connection
 
     def close(self) -> None:
         with self._lock:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -66,17 +68,16 @@ def test_who_never_had_a_private_job_sees_what_guests_see(world: World) -> None:
     assert Version("", frozenset()).sight_of(ada) == guest
 
 
-def test_a_file_that_cannot_be_read_is_away_and_then_read_anew(
-    world: World, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not url.startswith("sqlite"):
-        pytest.skip("a server is away in the tests of outages")
-    before = world.db.version()
-    file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-    file.execute("PRAGMA locking_mode=EXCLUSIVE")
-    world.db.close()
-    file.execute("UPDATE users SET daily_bytes = 5")
+def test_a_file_that_cannot_be_read_is_away_and_then_read_anew(sqlite_template: Path, tmp_path: Path) -> None:
+    file = shutil.copy(sqlite_template, tmp_path / "a.db")
+    database = Database(f"sqlite:///{file}")
+    before = database.version()
+    database.close()
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("PRAGMA locking_mode=EXCLUSIVE")
+    other.execute("UPDATE users SET daily_bytes = 7")
     with pytest.raises(Unavailable):
-        world.db.version()
-    file.close()
-    assert world.db.version().token != before.token
+        database.version()
+    other.close()
+    assert database.version().token != before.token
+    database.close()
