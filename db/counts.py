@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from db.access.visibility import count_seen
 from db.conditions import trials_begun
+from db.engine.statements import cache_statements
 from db.job_counts import sums_by_state
 from db.models import Best, LeaseLossCount, Task, Trial, TrialCount, TrialTally, Workload
 from db.states import LeaseLoss
@@ -79,12 +80,27 @@ def totals(session: Session) -> Totals:
     # Those of a job that has not ended are counted in its tasks.
     return Totals(
         jobs={state: jobs for state, (jobs, *_) in by_state.items() if jobs},
-        workloads=count_seen(session, select(Workload.hash), Workload.hash),
-        bests=count_seen(session, select(Best.workload_hash), Best.workload_hash),
-        trials=sum(trials for _, trials, *_ in by_state.values()) + int(session.scalars(trials_begun()).one()),
+        workloads=count_seen(session, _workloads(), Workload.hash),
+        bests=count_seen(session, _bests(), Best.workload_hash),
+        trials=sum(trials for _, trials, *_ in by_state.values()) + int(session.scalars(_trials_begun()).one()),
         saved_secs=sum(saved for *_, saved, _ in by_state.values()),
         search_saved_secs=sum(search_saved for *_, search_saved in by_state.values()),
     )
+
+
+@cache_statements
+def _workloads() -> Select[str]:
+    return select(Workload.hash)
+
+
+@cache_statements
+def _bests() -> Select[str]:
+    return select(Best.workload_hash)
+
+
+@cache_statements
+def _trials_begun() -> Select[int]:
+    return trials_begun()
 
 
 def count_lease_loss(session: Session, cause: LeaseLoss) -> None:

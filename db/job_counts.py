@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import event, func, select
+from sqlalchemy import Select, event, func, select
 from sqlalchemy.orm import Session
 
 from db.conditions import UNFINISHED
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.models import Job, JobCount
 from db.upsert import add
 from loopwright.codegen.kinds import FINISHED, JobState
@@ -112,14 +113,13 @@ def _differences(session: Session) -> Iterator[tuple[_Key, _Change]]:
             yield each, _Change(number, promised.get(each, 0) - before)
 
 
+@cache_statements
+def _sums() -> Select[*tuple[Any, ...]]:
+    columns = JobCount.jobs, JobCount.trials, JobCount.saved_secs, JobCount.search_saved_secs
+    return select(JobCount.state, *(func.sum(column) for column in columns)).group_by(JobCount.state)
+
+
 def sums_by_state(session: Session) -> dict[JobState, tuple[int, int, float, float]]:
     """Return the number of jobs in each state, their trials, and the seconds that they saved and were spared."""
-    sums = select(
-        JobCount.state,
-        func.sum(JobCount.jobs),
-        func.sum(JobCount.trials),
-        func.sum(JobCount.saved_secs),
-        func.sum(JobCount.search_saved_secs),
-    )
-    rows = session.execute(sums.group_by(JobCount.state))
+    rows = session.execute(_sums())
     return {state: (int(jobs), int(trials), saved, spared) for state, jobs, trials, saved, spared in rows}

@@ -8,12 +8,13 @@ from dataclasses import asdict, fields
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.access.webhooks import notify, told_since
 from db.devices import device_class_value, put_device_class
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.inputs import WorkerReport
 from db.models import Check, Target, Task, Trial, Worker
@@ -33,6 +34,19 @@ _REPORTED = (
     *(each.name for each in fields(Activity)),
 )
 """Columns that a report replaces."""
+
+
+@cache_statements
+def _availability() -> Select[*tuple[Any, ...]]:
+    return select(
+        *(Worker.device_class_id, DeviceClassRow.model, Worker.labels, Worker.last_seen_at, Worker.quarantined_at),
+        *(or_(Worker.drained_at.is_not(None), Worker.leaving), Worker.waits_for),
+    ).join(DeviceClassRow, Worker.device_class_id == DeviceClassRow.id)
+
+
+@cache_statements
+def _seen() -> Select[*tuple[Any, ...]]:
+    return select(Worker.last_seen_at, Worker.quarantined_at)
 
 
 class Workers:
@@ -97,23 +111,21 @@ class Workers:
     def availability(self, live_within: float) -> list[Availability]:
         """Return for all workers whether they can measure, without what they are shown with otherwise."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
-        wanted = select(
-            *(Worker.device_class_id, DeviceClassRow.model, Worker.labels, Worker.last_seen_at, Worker.quarantined_at),
-            *(or_(Worker.drained_at.is_not(None), Worker.leaving), Worker.waits_for),
-        ).join(DeviceClassRow, Worker.device_class_id == DeviceClassRow.id)
         with self._sessions.read() as session:
             return [
                 Availability(
                     device_class_id, model, labels, seen >= live_since, quarantined is not None, drained, waits_for
                 )
-                for device_class_id, model, labels, seen, quarantined, drained, waits_for in session.execute(wanted)
+                for device_class_id, model, labels, seen, quarantined, drained, waits_for in session.execute(
+                    _availability()
+                )
             ]
 
     def count(self, live_within: float) -> WorkerCount:
         """Return the number of workers."""
         live_since = self._sessions.now() - timedelta(seconds=live_within)
         with self._sessions.read() as session:
-            rows = session.execute(select(Worker.last_seen_at, Worker.quarantined_at)).all()
+            rows = session.execute(_seen()).all()
         alive = [quarantined_at for last_seen_at, quarantined_at in rows if last_seen_at >= live_since]
         return WorkerCount(len(rows), len(alive), sum(quarantined_at is not None for quarantined_at in alive))
 

@@ -24,6 +24,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from db.conditions import FALSE, TRUE
 from db.engine.connections import is_limited
+from db.engine.statements import is_made_once
 from db.models import (
     Ablation,
     Best,
@@ -63,7 +64,8 @@ class Viewer:
 def limit_to(viewer: Viewer, state: ORMExecuteState) -> None:
     """Add the conditions of ``viewer`` to a SELECT that a session is about to run."""
     if state.is_select:
-        state.statement = state.statement.options(*_criteria(viewer))
+        limited = _limited_once if is_made_once(state.execution_options) else _limited
+        state.statement = limited(viewer, state.statement)
 
 
 def count_seen(session: Session, rows: Select[*Columns], workload_hash: InstrumentedAttribute[str]) -> int:
@@ -71,13 +73,30 @@ def count_seen(session: Session, rows: Select[*Columns], workload_hash: Instrume
 
     ``rows`` selects the rows of a table; ``workload_hash`` is its column.
     """
-    counted = rows.with_only_columns(func.count(), maintain_column_froms=True)
+    counting = _counting_once if is_made_once(rows.get_execution_options()) else _counting
+    counted, may_be_hidden = counting(rows, workload_hash)
     # Not as a statement of the session, which would add the conditions of its viewer.
     everything = session.connection().scalar(counted) or 0
     if not is_limited(session):
         return everything
-    may_be_hidden = counted.where(workload_hash.in_(select(_WORKLOADS.c.hash).where(_WORKLOADS.c.shared.is_(FALSE))))
     return everything - (session.connection().scalar(may_be_hidden) or 0) + (session.scalar(may_be_hidden) or 0)
+
+
+def _limited(viewer: Viewer, statement: Any) -> Any:
+    return statement.options(*_criteria(viewer))
+
+
+_limited_once = functools.lru_cache(maxsize=1024)(_limited)
+
+
+def _counting(rows: Select[*Columns], workload_hash: InstrumentedAttribute[str]) -> tuple[Select[int], Select[int]]:
+    """Return statements that count all rows, and those that somebody may not see."""
+    counted = rows.with_only_columns(func.count(), maintain_column_froms=True)
+    hidden = select(_WORKLOADS.c.hash).where(_WORKLOADS.c.shared.is_(FALSE))
+    return counted, counted.where(workload_hash.in_(hidden))
+
+
+_counting_once = functools.lru_cache(maxsize=256)(_counting)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -26,7 +26,7 @@ from db.job_counts import count_job
 from db.jobs.claimable import database_answers, expired_jobs
 from db.jobs.job_news import tell_queued
 from db.jobs.queue import lanes, running_jobs_by_user
-from db.jobs.rows import insert_job, job_view, stored_tags
+from db.jobs.rows import LINE, insert_job, job_line, job_view, line_view, stored_tags
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
 from db.states import FinalState, JobSort, LeaseLoss, WebhookEvent
@@ -129,10 +129,10 @@ class Jobs:
     def get(self, job_id: str) -> JobView:
         """Raises `NotFound`."""
         with self._sessions.read() as session:
-            row = session.get(Job, job_id)
-        if row is None:
+            line = session.execute(job_line(), {"job_id": job_id}).one_or_none()
+        if line is None:
             raise NotFound("job", job_id)
-        return job_view(row)
+        return line_view(*line)
 
     def newest_named(self, name: str, state: JobState, user_name: str) -> JobView | None:
         """Return a user's newest job of that name in that state, if any."""
@@ -171,7 +171,7 @@ class Jobs:
         With `search`, those whose name contains it in any case, or whose id begins with it; with `since`, those that
         were submitted then or later. Those of one group come in the order of its targets. Raise `InvalidPage`.
         """
-        wanted = select(Job)
+        wanted = select(*LINE)
         if states:
             # The second condition leads to an index.
             wanted = wanted.where(Job.state.in_(states))
@@ -194,7 +194,7 @@ class Jobs:
             wanted = wanted.where(Job.tags.contains(f"\n{tag}\n", autoescape=True))
         order = _ORDERS[sort, descending] if group_id is None else _OF_GROUP
         with self._sessions.read() as session:
-            return order.page(session, wanted, job_view, page_size, page_token)
+            return order.page(session, wanted, line_view, page_size, page_token)
 
     def leases(self) -> list[LeaseView]:
         """Return the leases of the running jobs, the oldest first."""

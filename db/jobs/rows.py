@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from db.engine.columns import digest, new_id
+from db.engine.statements import cache_statements
 from db.events import job_event
 from db.inputs import NewJob, space_hash
 from db.job_counts import count_job
@@ -26,7 +30,31 @@ def stored_tags(tags: Iterable[str]) -> str:
     return "".join(f"\n{tag}" for tag in known) + "\n" if known else ""
 
 
-def job_view(row: Job) -> JobView:
+LINE = (
+    *(Job.id, Job.name, Job.state, Job.target_json, Job.device_class_id, Job.space_hash, Job.budget),
+    *(Job.suggested_trials, Job.seed, Job.priority, Job.force, Job.notes, Job.cancel_requested, Job.activity),
+    *(Job.error, Job.created_at, Job.started_at, Job.finished_at, Job.attempts, Job.elapsed_s, Job.user_name),
+    *(Job.private, Job.model_secs, Job.model_baseline_secs, Job.model_speedup, Job.group_id, Job.labels_json),
+    *(Job.tags, Job.description, Job.phases, Job.shapes),
+)
+"""The columns of `job_view`, which are read without making objects of the rows."""
+
+
+@cache_statements
+def job_line() -> Select[*tuple[Any, ...]]:
+    """Select the columns `LINE` of the job with the id ``job_id``."""
+    return select(*LINE).where(Job.id == bindparam("job_id"))
+
+
+def line_view(*line: Any) -> JobView:
+    """Return a job from the columns `LINE`."""
+    return job_view(SimpleNamespace(**dict(zip(_NAMES, line, strict=True))))
+
+
+_NAMES = [column.key for column in LINE]
+
+
+def job_view(row: Job | SimpleNamespace) -> JobView:
     return JobView(
         id=row.id,
         name=row.name,
@@ -133,7 +161,7 @@ def insert_job(
     return job
 
 
-def _model_time(row: Job) -> ModelTime | None:
+def _model_time(row: Job | SimpleNamespace) -> ModelTime | None:
     if row.model_secs is None:
         return None
     return ModelTime(row.model_secs, row.model_baseline_secs, SpeedupInterval.stored(row.model_speedup))

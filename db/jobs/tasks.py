@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import or_, select
-from sqlalchemy.orm import Session, load_only
+from sqlalchemy import Row, Select, bindparam, or_, select
+from sqlalchemy.orm import Session
 
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.events import task_event
 from db.leases import own_task
@@ -18,41 +20,55 @@ from db.results.evidence import interval_of
 from db.views import TaskView
 from loopwright.codegen.kinds import FINISHED_TASK, AnsweredFrom, FailureKind, JobState, TaskState
 
+_LINE = (
+    *(Task.id, Task.job_id, Task.position, Task.workload_hash, Task.name, Task.weight, Task.sources, Task.state),
+    *(Task.key, Task.answered_from, Task.certificate_id, Task.error, Task.started_at, Task.finished_at, Task.trials),
+    *(Task.failures, Task.baseline_secs, Task.best_secs, Task.device_secs),
+    *(Certificate.trial_id, Certificate.baseline_median, Certificate.best_median, Certificate.library),
+    Certificate.document,
+)
+"""The columns of `_view`, which are read without making objects of the rows."""
 
-def _view(task: Task, certificate: Certificate | None) -> TaskView:
-    return TaskView(
-        id=task.id,
-        job_id=task.job_id,
-        position=task.position,
-        workload_hash=task.workload_hash,
-        name=task.name,
-        weight=task.weight,
-        sources=tuple(task.sources),
-        state=task.state,
-        key=task.key,
-        answered_from=task.answered_from,
-        certificate_id=task.certificate_id,
-        record_id=certificate.trial_id if certificate else None,
-        error=task.error,
-        started_at=task.started_at,
-        finished_at=task.finished_at,
-        trials=task.trials,
-        failed=sum(task.failures.values()),
-        failures={FailureKind(kind): count for kind, count in task.failures.items()},
-        baseline_secs=certificate.baseline_median if certificate else task.baseline_secs,
-        best_secs=certificate.best_median if certificate else task.best_secs,
-        searched_secs=task.best_secs,
-        device_secs=task.device_secs,
-        library=library_time(certificate) if certificate else None,
-        interval=interval_of(certificate.document) if certificate else None,
+
+@cache_statements
+def _of_jobs() -> Select[*tuple[Any, ...]]:
+    return (
+        select(*_LINE)
+        .select_from(Task)
+        .outerjoin(Certificate, Task.certificate_id == Certificate.id)
+        .where(Task.job_id.in_(bindparam("job_ids", expanding=True)))
+        .order_by(Task.job_id, Task.position)
     )
 
 
-_ANSWER = load_only(
-    *(Certificate.trial_id, Certificate.baseline_median, Certificate.best_median),
-    *(Certificate.library, Certificate.document),
-)
-"""What `_view` needs of a certificate: the samples beside it would be decoded twice."""
+def _view(line: Row[*tuple[Any, ...]]) -> TaskView:
+    is_certified = line.trial_id is not None
+    return TaskView(
+        id=line.id,
+        job_id=line.job_id,
+        position=line.position,
+        workload_hash=line.workload_hash,
+        name=line.name,
+        weight=line.weight,
+        sources=tuple(line.sources),
+        state=line.state,
+        key=line.key,
+        answered_from=line.answered_from,
+        certificate_id=line.certificate_id,
+        record_id=line.trial_id,
+        error=line.error,
+        started_at=line.started_at,
+        finished_at=line.finished_at,
+        trials=line.trials,
+        failed=sum(line.failures.values()),
+        failures={FailureKind(kind): count for kind, count in line.failures.items()},
+        baseline_secs=line.baseline_median if is_certified else line.baseline_secs,
+        best_secs=line.best_median if is_certified else line.best_secs,
+        searched_secs=line.best_secs,
+        device_secs=line.device_secs,
+        library=library_time(line.library),
+        interval=interval_of(line.document) if is_certified else None,
+    )
 
 
 class Tasks:
@@ -68,16 +84,9 @@ class Tasks:
     def of_jobs(self, job_ids: Iterable[str]) -> dict[str, list[TaskView]]:
         """Return the tasks of several jobs, by job id."""
         tasks_of: dict[str, list[TaskView]] = {job_id: [] for job_id in job_ids}
-        wanted = (
-            select(Task, Certificate)
-            .outerjoin(Certificate, Task.certificate_id == Certificate.id)
-            .where(Task.job_id.in_(tasks_of))
-            .order_by(Task.job_id, Task.position)
-            .options(_ANSWER)
-        )
         with self._sessions.read() as session:
-            for task, certificate in session.execute(wanted):
-                tasks_of[task.job_id].append(_view(task, certificate))
+            for line in session.execute(_of_jobs(), {"job_ids": list(tasks_of)}):
+                tasks_of[line.job_id].append(_view(line))
         return tasks_of
 
     def try_start(self, task_id: str, lease_token: str) -> bool:

@@ -27,8 +27,9 @@ from tuner.types import Certificate, DeviceState, Failure, LibraryTime
 _NEWEST = Keyset("bests", Best.created_at, Best.workload_hash, Best.device_class_id, descending=True)
 
 
-def library_time(row: CertificateRow) -> LibraryTime | None:
-    return None if row.library is None else decode(LibraryTime, row.library)
+def library_time(stored: dict[str, Any] | None) -> LibraryTime | None:
+    """Return what a library took, from how a certificate stores it."""
+    return None if stored is None else decode(LibraryTime, stored)
 
 
 def _rejected_trials(row: CertificateRow) -> dict[str, str]:
@@ -47,7 +48,7 @@ def certificate_view(row: CertificateRow, candidate_hash: str) -> CertificateVie
         baseline_run_secs=tuple(row.baseline_run_secs),
         contenders=row.contenders,
         rejected={key: decode(Failure, failure) for key, failure in row.rejected.items()},
-        library=library_time(row),
+        library=library_time(row.library),
         sandbox=row.sandbox,
         device_state=decode(DeviceState | None, row.device_state),
     )

@@ -19,21 +19,29 @@ from tuner.types import Certificate, RunnerUp
 FORMAT = 1
 
 
-@functools.lru_cache(maxsize=1000)
 def interval_of(document: str) -> SpeedupInterval:
-    """Return the interval of a document's speedup. A document has some kB, and the same ones are shown again."""
-    fields = json.loads(document)
-    return SpeedupInterval(**fields["interval"], grade=Grade(fields["grade"]))
+    """Return the interval of a document's speedup."""
+    interval, _ = _found_in(document)
+    return interval
 
 
 def runner_up_of(document: str) -> RunnerUp | None:
     """Return the runner-up of a document; None if it has none, as documents from before they had any."""
-    fields = json.loads(document).get("runner_up")
-    if fields is None:
-        return None
-    slowdown = fields["slowdown"]
+    _, runner_up = _found_in(document)
+    return runner_up
+
+
+@functools.lru_cache(maxsize=2000)
+def _found_in(document: str) -> tuple[SpeedupInterval, RunnerUp | None]:
+    """Return the interval and the runner-up. A document has some kB, and the same ones are shown again."""
+    fields = json.loads(document)
+    interval = SpeedupInterval(**fields["interval"], grade=Grade(fields["grade"]))
+    second = fields.get("runner_up")
+    if second is None:
+        return interval, None
+    slowdown = second["slowdown"]
     high = math.inf if slowdown["high"] is None else slowdown["high"]
-    return RunnerUp(fields["candidate"], slowdown["value"], slowdown["low"], high)
+    return interval, RunnerUp(second["candidate"], slowdown["value"], slowdown["low"], high)
 
 
 def document(

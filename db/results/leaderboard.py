@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVarTuple
 
-from sqlalchemy import ColumnElement, Select, Subquery, UnaryExpression, func, null, or_, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import ColumnElement, Integer, Select, Subquery, UnaryExpression, bindparam, func, null, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from db.access.visibility import count_seen
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
 from db.results.evidence import interval_of
 from db.views import SpeedupInterval
@@ -114,16 +115,35 @@ def _order(query: LeaderboardQuery) -> list[UnaryExpression[object]]:
     return directed
 
 
-def _keys(query: LeaderboardQuery, offset: int, limit: int) -> Select[str, str]:
+def _keys(query: LeaderboardQuery) -> Select[str, str]:
     """Found by an index alone; what the rows say beside is fetched for this page only."""
     keys = _filtered(select(Best.workload_hash, Best.device_class_id), query).order_by(*_order(query))
-    return keys.offset(offset).limit(limit)
+    return keys.offset(bindparam("offset", type_=Integer)).limit(bindparam("limit", type_=Integer))
 
 
-def _rows(session: Session, keys: Subquery, order: Sequence[ColumnElement[Any]]) -> list[LeaderboardRow]:
-    """Return the bests with some keys, in an order."""
+@cache_statements
+def _matching(query: LeaderboardQuery) -> Select[str]:
+    return _filtered(select(Best.workload_hash), query)
+
+
+@cache_statements
+def _page(query: LeaderboardQuery) -> Select[*tuple[Any, ...]]:
+    return _rows(_keys(query).subquery(), _order(query))
+
+
+@cache_statements
+def _gainers() -> Select[*tuple[Any, ...]]:
+    recent = _keys(LeaderboardQuery()).add_columns(Best.baseline_median - Best.best_median).subquery()
+    hash, device_class_id, gain = recent.c
+    first = select(hash, device_class_id).order_by(gain.desc(), hash, device_class_id)
+    order = (Best.baseline_median - Best.best_median).desc(), Best.workload_hash.asc(), Best.device_class_id.asc()
+    return _rows(first.limit(bindparam("most", type_=Integer)).subquery(), order)
+
+
+def _rows(keys: Subquery, order: Sequence[ColumnElement[Any]]) -> Select[*tuple[Any, ...]]:
+    """Select the bests with some keys, in an order."""
     # In the order of the fields of a row; columns, not objects of whole rows: there are hundreds.
-    wanted = (
+    return (
         select(Best.workload_hash, Best.name, Best.op, Workload.args, Target.json, Best.device_class_id)
         .add_columns(DeviceClass.model, Best.baseline_median, Best.best_median, Best.speedup, Certificate.document)
         .add_columns(Best.spread, Best.peak_share, Trial.trace_json.is_(None), Best.created_at)
@@ -138,7 +158,6 @@ def _rows(session: Session, keys: Subquery, order: Sequence[ColumnElement[Any]])
         .outerjoin(Job, Job.id == Task.job_id)
         .order_by(*order)
     )
-    return [_row(*columns) for columns in session.execute(wanted)]
 
 
 def _row(hash: str, name: str, op: str, args: list[tuple[list[int], str, str]], *others: Any) -> LeaderboardRow:
@@ -158,26 +177,24 @@ class Leaderboard:
     def page(self, query: LeaderboardQuery, offset: int = 0, limit: int = 50) -> tuple[list[LeaderboardRow], int]:
         """At most `limit` rows from `offset` on, and how many there are in all."""
         with self._sessions.read() as session:
-            total = count_seen(session, _filtered(select(Best.workload_hash), query), Best.workload_hash)
+            total = count_seen(session, _matching(query), Best.workload_hash)
             if offset >= total:
                 return [], total
-            return _rows(session, _keys(query, offset, limit).subquery(), _order(query)), total
+            found = session.execute(_page(query), {"offset": offset, "limit": limit})
+            return [_row(*columns) for columns in found], total
 
     def gainers(self, newest: int, most: int) -> list[LeaderboardRow]:
         """Return at most `most` of the `newest` bests: those that save most a call, the greatest first."""
-        recent = _keys(LeaderboardQuery(), 0, newest).add_columns(Best.baseline_median - Best.best_median).subquery()
-        hash, device_class_id, gain = recent.c
-        first = select(hash, device_class_id).order_by(gain.desc(), hash, device_class_id).limit(most).subquery()
-        order = (Best.baseline_median - Best.best_median).desc(), Best.workload_hash.asc(), Best.device_class_id.asc()
         with self._sessions.read() as session:
-            return _rows(session, first, order)
+            found = session.execute(_gainers(), {"offset": 0, "limit": newest, "most": most})
+            return [_row(*columns) for columns in found]
 
     def all(self, query: LeaderboardQuery) -> Iterator[LeaderboardRow]:
         """Every row, a few thousand at a time, from one snapshot."""
         with self._sessions.read() as session:
             offset = 0
-            while rows := _rows(session, _keys(query, offset, _CHUNK).subquery(), _order(query)):
-                yield from rows
+            while rows := session.execute(_page(query), {"offset": offset, "limit": _CHUNK}).all():
+                yield from (_row(*columns) for columns in rows)
                 offset += _CHUNK
 
     def filters(self) -> LeaderboardFilters:
