@@ -25,7 +25,7 @@ from db.inputs import LabelledMachine, NewJob
 from db.job_counts import count_job
 from db.jobs.claimable import database_answers, expired_jobs
 from db.jobs.job_news import tell_queued
-from db.jobs.queue import lanes, running_jobs_by_user
+from db.jobs.queue import FAR, Waiting, lanes, running_jobs_by_user
 from db.jobs.rows import LINE, insert_job, job_line, job_view, line_view, stored_tags
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
@@ -212,6 +212,7 @@ class Jobs:
         *,
         machines: Collection[LabelledMachine] | None = None,
         answered: bool = False,
+        waiting: Waiting | None = None,
     ) -> ClaimedJob | None:
         """Claim a queued job: of the highest priority, then of the user with the fewest that run, then the oldest.
 
@@ -220,6 +221,7 @@ class Jobs:
         Args:
             machines: only a job for one of these, whatever its target, with the labels it asks for; None: for any.
             answered: only one that needs no loop: the database has an answer to each of its tasks.
+            waiting: only one of these.
         """
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
@@ -230,7 +232,7 @@ class Jobs:
         elif not found:
             return None
         with self._sessions.write() as session:
-            job_id = _next_answered(session) if answered else _next(session, machines)
+            job_id = _next_answered(session) if answered else _next(session, machines, waiting)
             if job_id is None:
                 return None
             # The module was not read for those that were looked at.
@@ -257,14 +259,19 @@ class Jobs:
             for _ in jobs:
                 count_lease_loss(session, LeaseLoss.EXPIRED)
 
-    def waiting(self, seconds: float, machines: Collection[LabelledMachine]) -> int | None:
-        """Return the highest priority of the jobs for these machines that are queued for so long; None without one."""
+    def waiting(self, seconds: float, machines: Collection[LabelledMachine]) -> Waiting | None:
+        """Return the jobs for these machines that are queued for so long, of the highest priority; None without one."""
         since = self._sessions.now() - timedelta(seconds=seconds)
         with self._sessions.read() as session:
             for of_priority in lanes(session, machines):
                 if any(lane.since <= since for lane in of_priority):
-                    return of_priority[0].priority
+                    return Waiting(of_priority[0].priority, since)
         return None
+
+    def lowest_priority(self) -> int | None:
+        """Return the lowest priority of the running jobs, of all controllers; None if none is running."""
+        with self._sessions.read() as session:
+            return session.scalar(select(func.min(Job.priority)).where(RUNNING))
 
     def note_answers(self, task_key: str) -> None:
         """Note which jobs the database answers, now that there is a certificate for the tasks with this key.
@@ -451,12 +458,14 @@ class Jobs:
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
 
 
-def _next(session: Session, machines: Collection[LabelledMachine] | None) -> str | None:
+def _next(session: Session, machines: Collection[LabelledMachine] | None, waiting: Waiting | None = None) -> str | None:
     """Lock and return the job that is next for these machines, of those that nobody else is about to claim."""
     running = running_jobs_by_user(session)
     for of_priority in lanes(session, machines):
+        if waiting is not None and of_priority[0].priority < waiting.priority:
+            return None
         for lane in sorted(of_priority, key=lambda lane: (running.get(lane.user_name, 0), lane.since)):
-            if (job_id := lane.lock_first(session)) is not None:
+            if (job_id := lane.lock_first(session, waiting.since if waiting else FAR)) is not None:
                 return job_id
     return None
 

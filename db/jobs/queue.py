@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -20,6 +20,17 @@ from db.devices import same_machine
 from db.inputs import LabelledMachine
 from db.models import NO_LABELS, Job
 from db.models import DeviceClass as DeviceClassRow
+
+FAR = datetime.max.replace(tzinfo=UTC)
+"""Later than any job was queued, whatever a clock has done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The jobs of a ``priority`` or a higher one that have waited ``since``, or for longer."""
+
+    priority: int
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +43,13 @@ class Lane:
     user_name: str
     since: datetime
 
-    def lock_first(self, session: Session) -> str | None:
-        """Lock and return the first job that nobody else has locked; None if there is none any more."""
+    def lock_first(self, session: Session, until: datetime = FAR) -> str | None:
+        """Lock and return the first job that nobody else has locked, of those that have waited since ``until``.
+
+        None if there is none any more.
+        """
         lane = {
+            "until": until,
             "device_class_id": self.device_class_id,
             "labels_json": self.labels_json,
             "priority": self.priority,
@@ -130,7 +145,7 @@ _ASKED_LABELS = _distinct(Job.labels_json, ASKS_FOR_LABELS)
 _USERS = _users(_PLACE)
 _FIRST = (
     select(Job.id)
-    .where(*_PLACE, Job.user_name == bindparam("user_name"))
+    .where(*_PLACE, Job.user_name == bindparam("user_name"), Job.queued_at <= bindparam("until"))
     .order_by(Job.queued_at, Job.id)
     .limit(1)
     .with_for_update(skip_locked=True, key_share=True)

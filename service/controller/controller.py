@@ -206,12 +206,12 @@ class Controller:
         if now < self._next_claim or not (news or now >= self._next_look):
             return False
         machines = {LabelledMachine(offer.device_class, frozenset(offer.labels.items())) for offer in self._offers}
-        claimed = None
+        claimed, leaving = None, None
         if not self._loops.are_full:
             claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, machines=machines)
         elif now >= self._next_room:
             self._next_room = now + _ROOM_SECONDS
-            self._make_room(machines)
+            claimed, leaving = self._exchange(machines)
         if claimed is None and now >= self._next_answers:
             claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, answered=True)
             self._next_answers = now + (0.0 if claimed else _ANSWERS_SECONDS)
@@ -220,17 +220,25 @@ class Controller:
             return False
         self._next_look = now
         try:
-            self._take_up(claimed)
+            self._take_up(claimed, leaving)
         except LeaseLost:
             log.warning("job %s was taken over", claimed.job.id, extra={"job": claimed.job.id})
         return True
 
-    def _make_room(self, machines: Collection[LabelledMachine]) -> None:
-        """Have one job end its turn for one that waits: of a lower priority, or of the same and long at work."""
-        priority = self._db.jobs.waiting(_WAIT_SECONDS, machines)
+    def _exchange(self, machines: Collection[LabelledMachine]) -> tuple[ClaimedJob, Loop] | tuple[None, None]:
+        """Claim a job that waits; return it with the loop that is to end its turn for it.
+
+        That has a job of a lower priority, or of the same and long at work. The claim comes first: of several
+        controllers whose places are taken, one gets the job, and the others give up nothing for it.
+        """
         loops = self._loops.running
-        if priority is None or any(loop.leaving for loop in loops):
-            return
+        waiting = self._db.jobs.waiting(_WAIT_SECONDS, machines)
+        lowest = None if waiting is None else self._db.jobs.lowest_priority()
+        if lowest is not None and lowest < min(loop.claimed.job.priority for loop in loops):
+            # A job of another controller is to go first, unless that one has no use for what waits.
+            waiting = self._db.jobs.waiting(2 * _WAIT_SECONDS, machines)
+        if waiting is None or any(loop.leaving for loop in loops):
+            return None, None
         long_ago = time.monotonic() - _TURN_SECONDS
         users = Counter(loop.claimed.job.user_name for loop in loops)
 
@@ -242,15 +250,17 @@ class Controller:
         ready = [
             loop
             for loop in loops
-            if loop.claimed.job.priority < priority or (loop.claimed.job.priority == priority and loop.since < long_ago)
+            if loop.claimed.job.priority < waiting.priority
+            or (loop.claimed.job.priority == waiting.priority and loop.since < long_ago)
         ]
-        if ready:
-            loop = min(ready, key=rank)
-            job_id = loop.claimed.job.id
-            log.info("job %s goes on when it is its turn again", job_id, extra={"job": job_id})
-            self._put_back(loop, to_end=True)
+        if not ready:
+            return None, None
+        loop = min(ready, key=rank)
+        claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, machines=machines, waiting=waiting)
+        return (None, None) if claimed is None else (claimed, loop)
 
-    def _take_up(self, claimed: ClaimedJob) -> None:
+    def _take_up(self, claimed: ClaimedJob, leaving: Loop | None) -> None:
+        """Answer a job from the database, or start its loop. That needs a free place, or that of ``leaving``."""
         job = claimed.job
         if job.attempts > MAX_ATTEMPTS:
             self._db.jobs.finish(
@@ -284,7 +294,7 @@ class Controller:
             ]
 
         offers = self._cluster.present(serving())
-        if self._loops.are_full or not offers:
+        if (self._loops.are_full and leaving is None) or not offers:
             # Its answer has just gone, or its workers, which are looked for at the next heartbeat. It keeps its place.
             self._db.jobs.release(job.id, claimed.lease_token)
             self._next_answers = time.monotonic() + _ANSWERS_SECONDS
@@ -292,6 +302,10 @@ class Controller:
                 gone = {offer.id for offer in serving()}
                 self._use([offer for offer in self._offers if offer.id not in gone])
             return
+        if leaving is not None:
+            job_id = leaving.claimed.job.id
+            log.info("job %s goes on when it is its turn again", job_id, extra={"job": job_id})
+            self._put_back(leaving, to_end=True)
         self._loops.start(claimed, crew_of(offers), lambda: crew_of(serving()))
 
     def _absorb(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from db.jobs.jobs import QUEUED_AGAIN
 from loopwright.codegen.kinds import JobState
 from tests.simulation.files import Files
 from tests.simulation.world import Scenario, World
@@ -50,3 +51,28 @@ def test_who_is_first_is_so_over_controllers(files: Files, controllers: int, pri
     alone = seconds_of_a_late_job(files, 1, priority=priority, trials=trials)
     among = seconds_of_a_late_job(files, controllers, priority=priority, trials=trials)
     assert among <= alone + 2 * _HANDOVER_SECONDS  # once to begin, once for the closing race
+
+
+@pytest.mark.parametrize(
+    ("controllers", "seed"), [(3, 1), *(pytest.param(10, seed, marks=pytest.mark.whole) for seed in range(10))]
+)
+def test_one_job_of_the_lowest_priority_ends_its_turn_for_an_urgent_one(
+    files: Files, controllers: int, seed: int
+) -> None:
+    """All places of all controllers are taken."""
+    priorities = (*[5] * (controllers - 1), 1, 7)
+    scenario = Scenario(
+        jobs=tuple((f"job {number}",) for number in range(controllers + 1)),
+        trials=LARGE,
+        cancelled=None,
+        faults={},
+        priorities=priorities,
+        pauses=(*[0.1] * controllers, 4.0),
+        budgets=(*[LARGE] * controllers, 8),
+    )
+    world = World(seed, files.emptied(), controllers, scenario=scenario, devices=DEVICES, places=1)
+    world.run(awaited=controllers)
+    jobs = [world.database.jobs.get(job.id) for job in world.jobs]
+    assert jobs[-1].state is JobState.SUCCEEDED
+    ended = [job.priority for job in jobs if QUEUED_AGAIN in [phase.activity for phase in job.phases]]
+    assert ended == [1]

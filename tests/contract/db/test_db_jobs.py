@@ -140,7 +140,7 @@ def test_a_job_that_asks_for_labels_is_claimed_for_machines_that_have_them(world
     assert world.db.jobs.waiting(0, [machine()]) is None
     any_machine = world.job()
     assert claim(machine()) == any_machine.id
-    assert world.db.jobs.waiting(0, [machine(rack="a", tier="gold", more="c")]) == 0
+    assert world.db.jobs.waiting(0, [machine(rack="a", tier="gold", more="c")]) is not None
     assert claim(machine(rack="a", tier="gold", more="c")) == gold.id
 
 
@@ -155,17 +155,45 @@ def test_expired_jobs_are_queued_again_though_their_machines_have_gone(world: Wo
 
 def test_waiting_tells_the_highest_priority_of_those_that_wait_for_long(world: World) -> None:
     machines = [LabelledMachine(world.device_class)]
+
+    def waiting(seconds: float = 5) -> int | None:
+        found = world.db.jobs.waiting(seconds, machines)
+        return found and found.priority
+
     world.job(priority=3)
     world.clock.forward(10)
     world.job(priority=7)
-    assert world.db.jobs.waiting(5, machines) == 3
+    assert waiting() == 3
     assert world.db.jobs.waiting(5, []) is None
     world.clock.forward(5)
-    assert world.db.jobs.waiting(5, machines) == 7
+    assert waiting() == 7
+    assert world.db.jobs.lowest_priority() is None
     world.claim()
-    assert world.db.jobs.waiting(5, machines) == 3
+    assert waiting() == 3
+    assert world.db.jobs.lowest_priority() == 7
     world.claim()
-    assert world.db.jobs.waiting(5, machines) is None
+    assert waiting() is None
+    assert world.db.jobs.lowest_priority() == 3
+
+
+def test_of_those_that_wait_each_is_claimed_once_and_no_other(world: World) -> None:
+    machines = [LabelledMachine(world.device_class)]
+    world.job(priority=2)
+    long = world.job(priority=4)
+    world.clock.forward(5)
+    world.job(priority=4)
+    waiting = world.db.jobs.waiting(5, machines)
+
+    def claim(owner: str) -> str | None:
+        claimed = world.db.jobs.claim(owner, 30, machines=machines, waiting=waiting)
+        return claimed and claimed.job.id
+
+    with ThreadPoolExecutor(4) as pool:
+        claimed = [each for each in pool.map(claim, "abcd") if each]
+    assert claimed == [long.id]
+    assert claim("e") is None
+    assert world.claim().job.priority == 4
+    assert world.claim().job.priority == 2
 
 
 def test_many_claim_at_once_and_each_job_is_given_once(world: World) -> None:

@@ -126,9 +126,9 @@ def test_jobs_of_one_priority_take_turns_of_a_minute(desk: Desk, monkeypatch: py
     assert desk.turns() == ["a", "b"]
     monkeypatch.setattr(controller, "_TURN_SECONDS", 0.0)
     # Each turn has one job leave at most, the one with the longest.
-    assert desk.turns(2) == ["c"]
-    assert desk.turns(2) == ["a"]
-    assert desk.turns(2) == ["b"]
+    assert desk.turns(1) == ["c"]
+    assert desk.turns(1) == ["a"]
+    assert desk.turns(1) == ["b"]
     assert [desk.database.jobs.get(each.id).attempts for each in desk.database.jobs.page().items].count(1) == 2
 
 
@@ -159,8 +159,19 @@ def test_the_user_with_the_most_jobs_gives_up_a_place(
     assert desk.turns() == ["a", "b", "c"]
     monkeypatch.setattr(controller, "_TURN_SECONDS", 0.0)
     desk.submit("d", user_name="bob")
-    assert desk.turns(2) == ["d"]
-    assert {loop.claimed.job.name for loop in desk.loops.running} == {"a", "c", "d"}
+    assert desk.turns(1) == ["d"]
+    assert {loop.claimed.job.name for loop in desk.loops.running if not loop.leaving} == {"a", "c", "d"}
+
+
+def test_of_several_controllers_one_gives_up_a_place(settings: Settings, database: Database) -> None:
+    names = [settings.model_copy(update={"data_dir": settings.data_dir / name}) for name in "xyz"]
+    desks = [Desk(name, database, places=1) for name in names]
+    for desk, name in zip(desks, "abc", strict=True):
+        desk.submit(name)
+        assert desk.turns() == [name]
+    desks[0].submit("urgent", priority=1)
+    assert [name for _ in range(3) for desk in desks for name in desk.turns(1)] == ["urgent"]
+    assert [loop.claimed.job.name for desk in desks for loop in desk.loops.running] == ["urgent", "b", "c"]
 
 
 def test_all_jobs_are_put_back_at_the_end(desk: Desk) -> None:
