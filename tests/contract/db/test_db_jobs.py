@@ -158,7 +158,7 @@ def test_waiting_tells_the_highest_priority_of_those_that_wait_for_long(world: W
 
     def waiting(seconds: float = 5) -> int | None:
         found = world.db.jobs.waiting(seconds, machines)
-        return found and found.priority
+        return None if found is None else found.priority
 
     world.job(priority=3)
     world.clock.forward(10)
@@ -186,7 +186,7 @@ def test_of_those_that_wait_each_is_claimed_once_and_no_other(world: World) -> N
 
     def claim(owner: str) -> str | None:
         claimed = world.db.jobs.claim(owner, 30, machines=machines, waiting=waiting)
-        return claimed and claimed.job.id
+        return None if claimed is None else claimed.job.id
 
     with ThreadPoolExecutor(4) as pool:
         claimed = [each for each in pool.map(claim, "abcd") if each]
