@@ -50,7 +50,7 @@ def embedded(port: int, data_dir: Path | None = None) -> Iterator[Client]:
 def offered() -> Iterator[Offer]:
     """Start the workers of an embedded service, and return what they offer for this machine's CPU."""
     with scratch() as folder:
-        connect(None, folder)
+        connect(None, folder, Policy.PREFER)
         try:
             yield next(offer for offer in Cluster(Policy.PREFER).reconcile() if offer.device == "cpu")
         finally:

@@ -113,7 +113,7 @@ class ClockLedger(MemoryLedger):
 
 def execute(request: Request) -> Run:
     """Tune the workload and return the record, whose last incumbent is the winner of the closing race."""
-    connect(request.address, Path(request.folder))
+    connect(request.address, Path(request.folder), Policy.PREFER)
     run = Run(request.arm, request.workload, request.seed, request.machine)
     relatives: tuple[str, ...] = ()
     base: bytes | None = None

@@ -340,7 +340,7 @@ def main(settings: Settings) -> None:
     progress = Progress()
     with _while_it_goes_on(progress, "Ray did not start, or did not answer"):
         try:
-            connect(settings.ray_address, settings.data_dir, progress)
+            connect(settings.ray_address, settings.data_dir, settings.walls, progress)
         except ConnectionError as error:
             why = ". Its head is away, or is starting" if settings.ray_address else ""
             leave(ExitStatus.RAY_LOST, f"{error}{why}; start this controller again")

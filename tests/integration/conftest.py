@@ -13,7 +13,7 @@ from workers.walls.levels import Policy
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    connect(None, tmp_path_factory.mktemp("data"))
+    connect(None, tmp_path_factory.mktemp("data"), Policy.PREFER)
     yield Cluster(Policy.PREFER)
     ray.shutdown()
 

@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from tuner.codec import decode, encode
 from tuner.types import Activity, DeviceClass
 from workers.boards.config import Board
 from workers.child import child_calls
+from workers.child.warm_child import ChildError
 from workers.messages import DetectedDevice
 from workers.progress import Progress
 from workers.ray import actor_calls, fleet_versions, known_devices, private
@@ -77,13 +79,18 @@ class Offer:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def connect(address: str | None, data_dir: Path, progress: Progress | None = None) -> None:
+def connect(address: str | None, data_dir: Path, walls: Policy, progress: Progress | None = None) -> None:
     """Join the cluster at ``address``, or start one on this machine if it is None. Announce the versions of this fleet.
 
-    A start may take as long as it makes ``progress``. Raises ConnectionError if no cluster answers, or none starts.
+    A start may take as long as it makes ``progress``. The devices of this machine, which can put up ``walls``, are
+    detected meanwhile. Raises ConnectionError if no cluster answers, or none starts.
     """
     if address is None:
-        _start(data_dir, progress or Progress())
+        with ThreadPoolExecutor(1) as beside:
+            devices = beside.submit(child_calls.detect_devices)
+            _start(data_dir, progress or Progress())
+        with contextlib.suppress(ChildError):  # whose reason is logged when the node joins, and tries again
+            known_devices.store(ray.get_runtime_context().get_node_id(), walls, devices.result())
     else:
         join(address)
     fleet_versions.announce()

@@ -21,7 +21,7 @@ from workers.walls.levels import Policy
 
 
 def main() -> None:
-    connect(None, Path(sys.argv[1]))
+    connect(None, Path(sys.argv[1]), Policy.PREFER)
     offer = next(offer for offer in Cluster(Policy.PREFER).reconcile() if offer.device == "cpu")
     line = {
         "device_class": asdict(offer.device_class),

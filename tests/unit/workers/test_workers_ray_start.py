@@ -80,6 +80,7 @@ import subprocess, sys
 from pathlib import Path
 import psutil, ray
 from workers.ray import cluster
+from workers.walls.levels import Policy
 
 def init(**_):
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -87,7 +88,7 @@ def init(**_):
 
 ray.init = init
 try:
-    cluster.connect(None, Path(sys.argv[1]))
+    cluster.connect(None, Path(sys.argv[1]), Policy.PREFER)
 except ConnectionError as error:
     print(f"{error}; {len(psutil.Process().children())} left")
 """
