@@ -11,7 +11,6 @@ import math
 import os
 import queue
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +73,8 @@ class _Place:
 class Builder:
     """Builds as many candidates at a time as there are ``places``; the actor is to have as many threads.
 
+    The first place is ready at the start, and each other one when it is first needed.
+
     One process for all of them: each process of Ray takes 75 MB, and half a percent of a core while it is idle.
 
     Args:
@@ -98,8 +99,7 @@ class Builder:
         self._idle: queue.LifoQueue[_Place] = queue.LifoQueue()
         for place in reversed(self._places):
             self._idle.put(place)
-        with ThreadPoolExecutor(len(self._places)) as starting:
-            list(starting.map(lambda place: place.child.start(), self._places))
+        self._places[0].child.start()
 
     @ray.method(concurrency_group=CONTROL)
     def status(self) -> Json:
