@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import ray
 from ray._private import parameter, ray_constants, services
@@ -15,6 +18,14 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
 _LOOK_SECONDS = 0.2
 """Between two looks for a raylet that starts. Not tuned."""
+
+_AGENTS = ("--dashboard_agent_command", "--runtime_env_agent_command")
+_AGENTS_PORTS = (
+    "dashboard_agent_listen_port", "metrics_agent_port", "metrics_export_port", "runtime_env_agent_port",
+)  # fmt: skip
+_NO_PORT = "-1"
+"""What an agent writes that offers nothing."""
+_NO_AGENT = subprocess.list2cmdline([sys.executable, "-I", "-S", str(Path(__file__).with_name("no_agent.py"))])
 
 
 def gcs() -> GcsClient:
@@ -54,16 +65,31 @@ def bind_to_loopback() -> None:
 
 @contextlib.contextmanager
 def lean() -> Iterator[None]:
-    """Have `ray.init` start no autoscaler, no forwarding of logs and no part of its dashboard: 200 MB for nothing.
+    """Have `ray.init` start no autoscaler, no forwarding of logs, no part of its dashboard and no agents.
 
-    It has no option for the first two, and its option for the third starts a smaller dashboard.
+    They have 300 MB, and a raylet waits for its agents before it starts any worker. Nothing here uses them: one reports
+    to the dashboard, the other installs packages for tasks. There is no option for any of this; that for the dashboard
+    starts a smaller one.
     """
     params = functools.partial(parameter.RayParams, no_monitor=True, include_log_monitor=False)
     with (
         _replaced(parameter, "RayParams", params),
         _replaced(services, "start_api_server", lambda *_, **__: ("", None)),
+        _replaced(services, "start_ray_process", functools.partial(_start_without_agents, services.start_ray_process)),
     ):
         yield
+
+
+def _start_without_agents(start: Callable[..., Any], command: list[str], kind: str, **options: Any) -> Any:
+    """Start a process of Ray. A raylet demands commands of agents, and waits for files with their ports."""
+    if kind == ray_constants.PROCESS_TYPE_RAYLET:
+        given = dict(option.split("=", 1) for option in command if "=" in option)
+        for port in _AGENTS_PORTS:
+            Path(given["--session_dir"], f"{port}_{given['--node_id']}").write_text(_NO_PORT)
+        command = [
+            f"{name}={_NO_AGENT}" if (name := option.partition("=")[0]) in _AGENTS else option for option in command
+        ]
+    return start(command, kind, **options)
 
 
 @contextlib.contextmanager
