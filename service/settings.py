@@ -149,7 +149,11 @@ def parser(prog: str = SERVE) -> argparse.ArgumentParser:
         choices=list(Policy),
         help="sandbox of what users send (default: require if --host is not loopback, else prefer)",
     )
-    parser.add_argument("--api-processes", type=int, help="API processes behind the port (default 1)")
+    parser.add_argument(
+        "--api-processes",
+        type=int,
+        help="API processes behind the port; limits of connections and streams are of each (default 1)",
+    )
     parser.add_argument("--boards", type=Path, help="file of boards to measure on, behind TVM's RPC (default: none)")
     return parser
 
