@@ -57,6 +57,12 @@ def count_job(session: Session, job: Job, before: JobState | None) -> None:
         change.promised_trials += promised
 
 
+def count_saving(session: Session, job: Job, secs: float) -> None:
+    """Add to what one run of a finished job's model saves."""
+    job.saved_secs += secs
+    _change(session, job, job.state).saved_secs += secs
+
+
 def forget_job(session: Session, job: Job) -> None:
     """Count a finished job that is deleted one less. What it came to stays counted."""
     _change(session, job, job.state).jobs -= 1

@@ -25,6 +25,7 @@ from db.inputs import LabelledMachine, NewJob
 from db.job_counts import count_job
 from db.jobs.claimable import database_answers, expired_jobs
 from db.jobs.job_news import tell_queued
+from db.jobs.left import certify_by_known
 from db.jobs.queue import FAR, Waiting, lanes, running_jobs_by_user
 from db.jobs.rows import LINE, insert_job, job_line, job_view, line_view, stored_tags
 from db.leases import lock_job, own_job
@@ -453,8 +454,10 @@ class Jobs:
         job.trials = session.scalar(select(func.sum(Task.trials)).where(Task.job_id == job.id)) or 0
         job.saved_secs, job.search_saved_secs = _saved(session, job) if state in _ANSWERED else (0.0, 0.0)
         count_job(session, job, before)
+        if state == JobState.PARTLY:
+            certify_by_known(session, job, now)
         job_event(session, job, now)
-        facts = {"job_id": job.id, "name": job.name, "state": state, "error": error, "owner": job.user_name}
+        facts = {"job_id": job.id, "name": job.name, "state": state, "error": job.error, "owner": job.user_name}
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
 
 

@@ -13,6 +13,7 @@ from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.events import task_event
+from db.jobs.left import certify_left
 from db.leases import own_task
 from db.models import Certificate, Job, Task
 from db.results.certificates import library_time
@@ -126,7 +127,10 @@ class Tasks:
                 task_event(session, task, self._sessions.now())
 
     def answer(self, task_id: str, lease_token: str, certificate_id: str, answered_from: AnsweredFrom) -> None:
-        """End a task with a stored certificate. Raise `NotFound` also if there is no such certificate."""
+        """End a task with a stored certificate, and with it those that ended jobs left without one.
+
+        Raise `NotFound` also if there is no such certificate.
+        """
         with self._sessions.write() as session:
             _, task = own_task(session, task_id, lease_token)
             certificate = session.get(Certificate, certificate_id)
@@ -135,6 +139,7 @@ class Tasks:
             task.certificate_id = certificate_id
             task.answered_from = answered_from
             self._end(session, task, TaskState.SUCCEEDED, None, certificate)
+            certify_left(session, task.key, certificate, self._sessions.now())
 
     def fail(self, task_id: str, lease_token: str, error: str) -> None:
         """End a task without an answer; `error` tells the user why."""

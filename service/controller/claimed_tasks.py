@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from db import Database
+from db.jobs.left import why_partly
 from db.states import FinalState
 from db.views import ClaimedJob, TaskView
 from loopwright.codegen.kinds import FINISHED_TASK, AnsweredFrom, JobState, TaskState
@@ -58,10 +59,8 @@ class ClaimedTasks:
         failed = [task for task in self.tasks if task.state is TaskState.FAILED]
         left = unfinished.of(failed)
         if left and len(left) == len(failed):
-            unfinished.submit(self.database, self.claimed.job, left)
-            names = ", ".join(task.name for task in left)
-            reason = f"{len(left)} of {len(self.tasks)} tasks have no certificate ({names}): {unfinished.NO_TIME}"
-            self._end(JobState.PARTLY, reason)
+            unfinished.submit(self.database, self.claimed, left)
+            self._end(JobState.PARTLY, why_partly([task.name for task in left], len(self.tasks)))
         elif failed:
             reasons = "; ".join(f"{task.name}: {task.error}" for task in failed)
             self._end(JobState.FAILED, f"{len(failed)} of {len(self.tasks)} tasks have no result. {reasons}")

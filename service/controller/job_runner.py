@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from db import Database
 from db.errors import Unavailable
+from db.jobs.left import NO_TIME
 from db.leases import RENEW_SECONDS
 from db.views import ClaimedJob, JobView, RecordDetail, TaskView
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
@@ -24,7 +25,6 @@ from service.controller import model_time
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
 from service.controller.observed_run import observed
-from service.controller.unfinished import NO_TIME
 from service.gates import race as gate_race
 from service.outage import Outage
 from service.rechecks import race as recheck_race

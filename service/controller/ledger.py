@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 
 from db import Database
+from db.jobs.left import NO_TIME
 from db.views import ClaimedJob, TaskView
 from loopwright.codegen.kinds import AnsweredFrom
-from service.controller.unfinished import NO_TIME
 from tuner.errors import LeaseLost
 from tuner.types import Certificate, Failure, MeasureCandidate, Outcome, Span, StopReason, Trial
 

@@ -9,7 +9,8 @@ from db import Database
 from db.engine.columns import digest
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
-from db.views import JobView, TaskView
+from db.jobs.left import NO_TIME
+from db.views import ClaimedJob, TaskView
 from loopwright.codegen import labels
 from loopwright.codegen.versions import TVM_VERSION
 from service.gates.race import stored_workload
@@ -17,11 +18,6 @@ from service.rechecks.jobs import LAST
 from tuner.budget import Budget
 from tuner.types import TaskSpec
 
-NO_TIME = (
-    "the time of the job was over before its closing race; the service certifies it when no user's job waits, or give "
-    "the next job more max_seconds"
-)
-"""The error of such a task."""
 _TRIALS = 8
 """Of a function: as many known schedules as a search takes (`Trials.known`)."""
 
@@ -33,8 +29,12 @@ def of(tasks: Sequence[TaskView]) -> list[TaskView]:
     return [task for task in tasks if task.error == NO_TIME]
 
 
-def submit(database: Database, job: JobView, tasks: Sequence[TaskView]) -> None:
-    """Store a job with the lowest priority for each of these tasks: it tries the fastest schedules that are known."""
+def submit(database: Database, claimed: ClaimedJob, tasks: Sequence[TaskView]) -> None:
+    """Store a job with the lowest priority for each of these tasks: it tries the fastest schedules that are known.
+
+    It searches in the space of the claimed job, so that its certificate is an answer to the task (`db.jobs.left`).
+    """
+    job = claimed.job
     machine = database.devices.get(job.device_class_id)
     for task in tasks:
         workload = stored_workload(database, task.workload_hash)
@@ -42,6 +42,7 @@ def submit(database: Database, job: JobView, tasks: Sequence[TaskView]) -> None:
         new = NewJob(
             name=f"{task.name} of {job.name}"[: labels.LONGEST],
             module_json=workload.module_json,
+            space_json=claimed.inputs.space_json,
             device_class=machine,
             budget=Budget(max_trials=_TRIALS),
             priority=LAST,

@@ -1,4 +1,4 @@
-"""Jobs as they are sent. The tasks of those that have ended never change: they are read from the database once."""
+"""Jobs as they are sent. Those that have ended are read from the database once, and again when their notes change."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ def _written(ctx: Context, views: Sequence[JobView]) -> list[Written[schemas.Job
     return [sent(view) for view in views]
 
 
-def _key(view: JobView) -> tuple[str, tuple[str, ...], str]:
-    """Return what a job that has ended is kept under: all of it that may change."""
-    return view.id, view.tags, view.description
+def _key(view: JobView) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
+    """Return what a job that has ended is kept under: all of it that may change.
+
+    A task that is certified later changes with a note of its job (`db.jobs.left`).
+    """
+    return view.id, view.tags, view.description, view.notes

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from db.inputs import space_hash
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
+from service.jobs import wire
 from service.rechecks.jobs import LAST
 from tests.contract.db.conftest import BASELINE, World
 from tuner.types import Failure, MeasureCandidate, Measured, StopReason
@@ -160,7 +162,7 @@ def test_a_job_succeeds_partly_if_all_candidates_of_its_weightiest_task_failed(
 
 
 def test_functions_that_the_time_of_a_job_left_out_are_certified_by_jobs_of_the_service(world: World) -> None:
-    claimed, first = world.started("a", "b")
+    claimed, first = world.started("a", "b", space_json="[[]]")
     tasks = [first, world.task(claimed.job.id, 1)]
     assert world.db.tasks.try_start(tasks[1].id, claimed.lease_token)
     ledger = DatabaseLedger(world.db, claimed, tasks, 64)
@@ -170,9 +172,58 @@ def test_functions_that_the_time_of_a_job_left_out_are_certified_by_jobs_of_the_
     ledger.certify(0, world.certificate(candidate, 0.1), StopReason.TIME)
     ledger.postpone(1)
     ClaimedTasks.read(world.db, claimed).finish()
-    job = world.db.jobs.get(claimed.job.id)
+    job, space = world.db.jobs.get(claimed.job.id), space_hash("[[]]")
     assert job.state is JobState.PARTLY
     assert (job.error or "").startswith("1 of 2 tasks have no certificate (name_b): ")
     [later] = [each for each in world.db.jobs.page(page_size=500).items if each.id != job.id]
     assert (later.state, later.priority, later.user_name) == (JobState.QUEUED, LAST, job.user_name)
-    assert [task.workload_hash for task in world.db.tasks.of_job(later.id)] == ["b"]
+    assert (later.space_hash, [task.workload_hash for task in world.db.tasks.of_job(later.id)]) == (space, ["b"])
+    world.measured(0.25, hash="b")
+    assert world.db.jobs.get(job.id) == job, "a certificate of another space is no answer"
+
+    world.clock.forward(3600)
+    claimed, task = world.claim(), world.task(later.id)
+    assert claimed.job.id == later.id
+    assert world.db.tasks.try_start(task.id, claimed.lease_token)
+    ledger = DatabaseLedger(world.db, claimed, [task], 8)
+    baseline, candidate = ledger.propose(0, [BASELINE, MeasureCandidate("[2]", Origin.SEED)])
+    for trial, secs in ((baseline, 1.0), (candidate, 0.2)):
+        ledger.finish((trial, Measured((secs,), "worker")))
+    before = world.db.totals().saved_secs
+    ledger.certify(0, world.certificate(candidate, 0.2), StopReason.BUDGET)
+    after, [known, answered] = world.db.jobs.get(job.id), world.db.tasks.of_job(job.id)
+    assert (after.state, after.notes) == (
+        JobState.PARTLY,
+        ("name_b has the certificate of another job since 2030-01-01, 01:00 UTC",),
+    )
+    assert "other jobs have certified" in (after.error or "")
+    assert (answered.state, answered.answered_from, answered.error) == (
+        TaskState.SUCCEEDED,
+        AnsweredFrom.DATABASE,
+        None,
+    )
+    assert (answered.baseline_secs, answered.best_secs, answered.finished_at) == (1.0, 0.2, world.clock())
+    model = wire.job(after, [known, answered]).model
+    assert model is not None
+    assert model.speedup == pytest.approx((2 * 1.0 + 2 * 1.0) / (2 * 0.1 + 2 * 0.2))
+    # Each is called twice. The totals count what is certified later, once.
+    assert world.db.totals().saved_secs - before == pytest.approx(2 * (1.0 - 0.2))
+
+
+def test_a_function_that_a_job_leaves_has_the_certificate_that_is_known(world: World) -> None:
+    """Of a search with less trials than this job has for it, which is no answer as long as there is time."""
+    _, certificate_id = world.measured(0.125, hash="b", budget=2)
+    claimed, first = world.started("a", "b", "c")
+    tasks = [first, *(world.task(claimed.job.id, position) for position in (1, 2))]
+    assert not ClaimedTasks.read(world.db, claimed).answer(tasks[1], AnsweredFrom.DATABASE)
+    assert all(world.db.tasks.try_start(task.id, claimed.lease_token) for task in tasks)
+    ledger = DatabaseLedger(world.db, claimed, tasks, 64)
+    for position in range(3):
+        ledger.postpone(position)
+    ClaimedTasks.read(world.db, claimed).finish()
+    job = world.db.jobs.get(claimed.job.id)
+    assert (job.error or "").startswith("2 of 3 tasks have no certificate (name_a, name_c): ")
+    states = [task.state for task in world.db.tasks.of_job(job.id)]
+    assert states == [TaskState.FAILED, TaskState.SUCCEEDED, TaskState.FAILED]
+    assert world.task(job.id, 1).certificate_id == certificate_id
+    assert len(job.notes) == 1

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from db.inputs import WorkerReport
+from db.jobs.left import NO_TIME, why_partly
 from db.views import JobView
-from loopwright.codegen.kinds import SandboxLevel
+from loopwright.codegen.kinds import JobState, SandboxLevel
 from service.context import Context
 from service.identity.visitor import Identities
 from service.jobs import wire
-from service.jobs.finished import on_wire
+from service.jobs.finished import on_wire, page_json
 from service.jobs.waits import Waits
 from service.settings import Settings
 from tests.contract.db.conftest import BASELINE, World
@@ -84,6 +86,22 @@ def test_a_job_that_has_ended_can_be_described(world: World, ctx: Context) -> No
     [job] = on_wire(ctx, world.db.jobs.page().items)
     assert (job.tags, job.description) == (["kept"], "for the record")
     assert job.tasks[0].finished_at is not None
+
+
+def test_a_job_that_ended_partly_is_sent_with_what_other_jobs_certify_later(world: World, ctx: Context) -> None:
+    claimed, task = world.started("a")
+    world.propose(claimed, task, "[1]")
+    world.db.tasks.fail(task.id, claimed.lease_token, NO_TIME)
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.PARTLY, why_partly(["name_a"], 1))
+    ended = world.db.jobs.get(claimed.job.id)
+    for _ in range(2):
+        [job] = on_wire(ctx, [ended])
+        assert (job.tasks[0].certified, job.model, job.notes) == (False, None, [])
+    world.measured(0.125, hash="a")
+    page = json.loads(page_json(ctx, world.db.jobs.page()))
+    sent = next(job for job in page["items"] if job["id"] == ended.id)
+    assert (sent["state"], sent["model"]["speedup"], sent["tasks"][0]["certified"]) == ("partly", 8.0, True)
+    assert sent["notes"] == ["name_a has the certificate of another job since 2030-01-01, 00:00 UTC"]
 
 
 def test_a_running_job_is_read_anew(world: World, ctx: Context) -> None:
