@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -12,6 +13,7 @@ from db.bests import FASTEST_FIRST
 from db.job_counts import count_saving
 from db.models import Certificate, Job, Task
 from loopwright.codegen.kinds import AnsweredFrom, JobState, TaskState
+from loopwright.codegen.source_text import shortened
 
 NO_TIME = (
     "the time of the job was over before its closing race; the service certifies it when no user's job waits, or give "
@@ -23,10 +25,30 @@ _NONE_LEFT = (
     "left, as the notes say"
 )
 
+_MOST_NAMES = 5
+"""In a job's error. Not tuned."""
 
-def why_partly(left: Sequence[str], tasks: int) -> str:
-    """Return the error of a job with this number of tasks, of which those of these names are left."""
-    return f"{len(left)} of {tasks} tasks have no certificate ({', '.join(left)}): {NO_TIME}"
+
+class Named(Protocol):
+    """A task, as a row or as a value."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sources(self) -> Sequence[str]: ...
+
+
+def why_partly(left: Sequence[Named], tasks: int) -> str:
+    """Return the error of a job with this number of tasks, of which these are left."""
+    named = ", ".join(map(_called, left[:_MOST_NAMES]))
+    more = f" and {len(left) - _MOST_NAMES} more" if len(left) > _MOST_NAMES else ""
+    return f"{len(left)} of {tasks} tasks have no certificate ({named}{more}): {NO_TIME}"
+
+
+def _called(task: Named) -> str:
+    """Return where the model calls a function, or else the name of the function."""
+    return shortened(task.sources) or task.name
 
 
 def certify_by_known(session: Session, job: Job, now: datetime) -> None:
@@ -63,9 +85,9 @@ def _certify(session: Session, job: Job, task: Task, certificate: Certificate, n
     task.state, task.error, task.finished_at = TaskState.SUCCEEDED, None, now
     session.flush()
     tasks = _tasks(session, job)
-    left = [each.name for each in tasks if each.error == NO_TIME]
+    left = [each for each in tasks if each.error == NO_TIME]
     job.error = why_partly(left, len(tasks)) if left else _NONE_LEFT
-    job.notes = [*job.notes, f"{task.name} has the certificate of another job since {now:%Y-%m-%d, %H:%M} UTC"]
+    job.notes = [*job.notes, f"{_called(task)} has the certificate of another job since {now:%Y-%m-%d, %H:%M} UTC"]
     count_saving(session, job, task.weight * (certificate.baseline_median - certificate.best_median))
 
 

@@ -60,7 +60,7 @@ class ClaimedTasks:
         left = unfinished.of(failed)
         if left and len(left) == len(failed):
             unfinished.submit(self.database, self.claimed, left)
-            self._end(JobState.PARTLY, why_partly([task.name for task in left], len(self.tasks)))
+            self._end(JobState.PARTLY, why_partly(left, len(self.tasks)))
         elif failed:
             reasons = "; ".join(f"{task.name}: {task.error}" for task in failed)
             self._end(JobState.FAILED, f"{len(failed)} of {len(self.tasks)} tasks have no result. {reasons}")

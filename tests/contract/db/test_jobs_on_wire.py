@@ -92,8 +92,11 @@ def test_a_job_that_ended_partly_is_sent_with_what_other_jobs_certify_later(worl
     claimed, task = world.started("a")
     world.propose(claimed, task, "[1]")
     world.db.tasks.fail(task.id, claimed.lease_token, NO_TIME)
-    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.PARTLY, why_partly(["name_a"], 1))
+    world.db.jobs.finish(claimed.job.id, claimed.lease_token, JobState.PARTLY, why_partly([task], 1))
     ended = world.db.jobs.get(claimed.job.id)
+    assert "7 of 9 tasks have no certificate (name_a, name_a, name_a, name_a, name_a and 2 more)" in why_partly(
+        [task] * 7, 9
+    )
     for _ in range(2):
         [job] = on_wire(ctx, [ended])
         assert (job.tasks[0].certified, job.model, job.notes) == (False, None, [])
