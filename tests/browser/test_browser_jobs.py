@@ -140,6 +140,7 @@ def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any
     page.get_by_role("tab", name="Calibration").click()
     calibration = page.get_by_role("img", name=re.compile(r"selected 24 measured trials; rank correlation 1\.00"))
     expect(calibration).to_be_visible()
+    expect(page.get_by_role("tabpanel")).to_contain_text("No starting point of a rule was measured")
     page.get_by_role("tab", name="Failures").click()
     expect(page).to_have_url(re.compile("tab=failures"))
     page.get_by_role("tabpanel").get_by_text(re.compile("No trial has failed|at (build|measure)")).first.wait_for()

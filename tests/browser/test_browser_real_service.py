@@ -43,3 +43,6 @@ def test_a_running_job_is_followed_without_reloading(fresh_page: Page, real_serv
     expect(plot).to_contain_text(re.compile("NumPy .*µs"))
     expect(page.get_by_role("button", name="Cancel job")).to_have_count(0)
     assert page.evaluate("window.notReloaded")
+    page.get_by_role("tab", name="Calibration").click()
+    first = re.compile(r"main:\d+: \d+ starting points? ran.*\. The first took .*(as long as|no trial was faster)")
+    expect(page.get_by_role("img", name=first)).to_contain_text("fastest trial")

@@ -51,7 +51,7 @@ export function ActivityPanel({ job, trials, events }: ActivityPanelProps) {
           <Timeline job={job} trials={trials} />
         </Tabs.Panel>
         <Tabs.Panel value="calibration">
-          <Calibration job={job} />
+          <Calibration job={job} trials={trials} />
         </Tabs.Panel>
         <Tabs.Panel value="coverage">
           <SpaceCoverage job={job} trials={trials} />

@@ -1,6 +1,6 @@
 import { NativeSelect, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import type { Job } from "../api/types";
+import type { Job, Trial } from "../api/types";
 import { lazyChart } from "../charts/lazy-chart";
 import { Empty } from "../components/empty";
 import { Ready } from "../components/ready";
@@ -9,13 +9,14 @@ import { plural } from "../format/units";
 import { MODEL_NAMES } from "../workloads/models";
 import { predictionsQuery } from "../workloads/queries";
 import { type Calibrated, calibrations } from "./calibrations";
+import { FirstChoicesPanel } from "./first-choices-panel";
 import { chosenTask, taskName } from "./summary";
 
 const HEIGHT = 260;
 const CalibrationChart = lazyChart("calibration", () => import("./calibration-chart"));
 
-/** How well each model ordered the programs of a task, over the job's trials. */
-export function Calibration({ job }: { job: Job }) {
+/** How well the rules and each model ordered the programs of a task, over the job's trials. */
+export function Calibration({ job, trials }: { job: Job; trials: readonly Trial[] }) {
   const [params] = useQueryState();
   const task = chosenTask(job, params.get("task"));
   if (task === undefined) return <Empty>The job has no task.</Empty>;
@@ -23,6 +24,7 @@ export function Calibration({ job }: { job: Job }) {
     <Stack gap="xs" px="md" pb="md">
       <TaskSelect job={job} />
       <Models job={job} hash={task.workload_hash} name={taskName(task)} />
+      <FirstChoicesPanel job={job} trials={trials} hash={task.workload_hash} name={taskName(task)} />
     </Stack>
   );
 }
