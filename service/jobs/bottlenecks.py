@@ -30,11 +30,12 @@ def get_bottlenecks(ctx: Ctx, job_id: str) -> schemas.Bottlenecks:
     The decisions are those of the three functions that take most time.
     """
     view = ctx.database.jobs.get(job_id)
-    tasks = [task for task in ctx.database.tasks.of_job(job_id) if task.best_secs is not None]
+    every = ctx.database.tasks.of_job(job_id)
+    tasks = [task for task in every if task.best_secs is not None]
     workloads = ctx.database.workloads.summaries([task.workload_hash for task in tasks])
     peaks = ctx.database.devices.peaks(view.device_class_id)
     longest = sorted(tasks, key=_seconds, reverse=True)[:_DECIDED]
-    of_model = None if view.has_variants else math.fsum(map(_seconds, tasks))
+    of_model = None if view.has_variants or len(tasks) < len(every) else math.fsum(map(_seconds, tasks))
     found = [
         _bottleneck(
             task,

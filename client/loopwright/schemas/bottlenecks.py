@@ -59,8 +59,9 @@ class Bottlenecks(Wire):
     """Those with a latency: those with most time left first, and before them those whose limit is not known if they
     take more."""
     us: float | None
-    """``us`` of all functions; None for several shapes, of which a run of the model has one."""
+    """``us`` of all functions; None until each has a latency, and for several shapes, of which a run of the model has
+    one."""
     left_us: float | None
-    """``left_us`` of all functions that have a limit; None if none has, and for several shapes."""
+    """``left_us`` of all functions that have a limit; None if none has, and where ``us`` is None."""
     unknown_us: float | None
-    """``us`` of the functions without a limit; None for several shapes."""
+    """``us`` of the functions without a limit; None where ``us`` is None."""
