@@ -1,3 +1,4 @@
+import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { RecordDetail } from "../api/types";
@@ -8,7 +9,7 @@ import { WorkloadName, workloadPath } from "../components/workload-name";
 import { formatDeviceState } from "../format/device-state";
 import { formatTarget } from "../format/target";
 import { formatAbsolute } from "../format/time";
-import { formatLatency, formatSpeedup } from "../format/units";
+import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { relativeSpeed } from "../records/race";
 
 interface FactRow {
@@ -17,9 +18,16 @@ interface FactRow {
   right: ReactNode;
 }
 
-const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
+type Fact = [
+  label: string,
+  text: (record: RecordDetail) => string,
+  cell?: (record: RecordDetail) => ReactNode,
+];
+
+const FACTS: Fact[] = [
   [
     "Workload",
+    (record) => `${record.workload_hash} ${record.device_class}`,
     (record) => (
       <WorkloadName
         name={record.name}
@@ -30,6 +38,7 @@ const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
   ],
   [
     "Record",
+    (record) => record.id,
     (record) => (
       <Link to={`/records/${record.id}`} className="link">
         <code>{record.id}</code>
@@ -37,13 +46,17 @@ const FACTS: [label: string, of: (record: RecordDetail) => ReactNode][] = [
     ),
   ],
   ["Latency of the trial", (record) => formatLatency(record.median_us)],
-  ["Certificate", (record) => <CertifiedTag certified={record.certified} />],
+  [
+    "Certificate",
+    (record) => String(record.certified),
+    (record) => <CertifiedTag certified={record.certified} />,
+  ],
   ["Origin", (record) => record.origin],
   ["Target", (record) => formatTarget(record.target)],
-  ["Device class", (record) => <code>{record.device_class}</code>],
+  ["Device class", (record) => record.device_class, (record) => <code>{record.device_class}</code>],
   ["Worker", (record) => record.worker ?? "–"],
   ["GPU", (record) => (record.device_state ? formatDeviceState(record.device_state) : "–")],
-  ["Sandbox", (record) => <SandboxTag level={record.sandbox} />],
+  ["Sandbox", (record) => String(record.sandbox), (record) => <SandboxTag level={record.sandbox} />],
   ["Measured", (record) => formatAbsolute(new Date(record.created_at))],
   ["TVM", (record) => record.tvm_version],
 ];
@@ -54,7 +67,7 @@ const columns: Columns<FactRow> = [
   { id: "right", header: "Right", cell: ({ row }) => row.original.right },
 ];
 
-/** What is known of two records, row by row: first how they compare. */
+/** What is known of two records: first how they compare, then what differs; what is equal is folded away. */
 export function FactTable({ left, right }: { left: RecordDetail; right: RecordDetail }) {
   const one = relativeSpeed(left, right);
   const other = relativeSpeed(right, left);
@@ -66,7 +79,22 @@ export function FactTable({ left, right }: { left: RecordDetail; right: RecordDe
       right: formatSpeedup(other.value, other.interval),
     },
     { label: `Latency, ${where}`, left: formatLatency(one.us[0]), right: formatLatency(one.us[1]) },
-    ...FACTS.map(([label, of]) => ({ label, left: of(left), right: of(right) })),
   ];
-  return <DataTable label="Facts" columns={columns} rows={rows} rowId={(row) => row.label} />;
+  const equal: FactRow[] = [];
+  for (const [label, text, cell = text] of FACTS) {
+    (text(left) === text(right) ? equal : rows).push({ label, left: cell(left), right: cell(right) });
+  }
+  return (
+    <>
+      <DataTable label="Facts" columns={columns} rows={rows} rowId={(row) => row.label} />
+      {equal.length > 0 && (
+        <details>
+          <Text component="summary" size="sm" px="md" py="xs" style={{ cursor: "pointer" }}>
+            {`${plural(equal.length, "fact is", "facts are")} equal on both sides`}
+          </Text>
+          <DataTable label="Equal facts" columns={columns} rows={equal} rowId={(row) => row.label} />
+        </details>
+      )}
+    </>
+  );
 }

@@ -151,12 +151,18 @@ function markedLines(lines: ReferenceLine[], { baseline, surface }: Ink) {
     symbol: "none",
     lineStyle: { color: baseline, type: "dashed", width: 1.5 },
     label: {
-      position: "insideEndTop",
       color: baseline,
       // A grid line may run behind the words.
       backgroundColor: surface,
       padding: [1, 4],
     },
-    data: lines.map(({ name, us }) => ({ yAxis: us, label: { formatter: `${name} ${formatLatency(us)}` } })),
+    // At the two ends, where labels of lines that are close do not cover each other.
+    data: lines.map(({ name, us }, index) => ({
+      yAxis: us,
+      label: {
+        formatter: `${name} ${formatLatency(us)}`,
+        position: index === 0 ? "insideEndTop" : "insideStartTop",
+      },
+    })),
   };
 }

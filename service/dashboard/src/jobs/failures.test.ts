@@ -26,6 +26,10 @@ it("failures that say the same stand together, the most frequent first", () => {
   ]);
 });
 
+it("a task is named once, before its trials", () => {
+  expect(namesInWords(["fc#1 #3", "fc#1 #7", "conv #2", "fc#1 #8"])).toBe("fc#1 #3, #7, conv #2, fc#1 #8");
+});
+
 it("long lists are cut", () => {
   expect(namesInWords(["#1", "#2"])).toBe("#1, #2");
   expect(namesInWords(Array.from({ length: 15 }, (_, index) => `#${index}`))).toMatch(/#11 and 3 more$/);

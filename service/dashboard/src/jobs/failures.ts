@@ -28,9 +28,16 @@ export function failureGroups(job: Pick<Job, "tasks">, trials: readonly Trial[])
 
 const MOST_NAMES = 12;
 
-/** Names in a line: `#3, #7, #8 and 20 more`. */
+/** Names in a line, each task once: `dense #3, #7, conv #8 and 20 more`. */
 export function namesInWords(names: readonly string[]): string {
-  const shown = names.slice(0, MOST_NAMES).join(", ");
+  const taskOf = (name: string) => name.slice(0, name.lastIndexOf("#"));
+  const shown = names
+    .slice(0, MOST_NAMES)
+    .map((name, index, all) => {
+      const before = all[index - 1];
+      return before !== undefined && taskOf(before) === taskOf(name) ? name.slice(taskOf(name).length) : name;
+    })
+    .join(", ");
   const rest = names.length - MOST_NAMES;
   return rest > 0 ? `${shown} and ${rest} more` : shown;
 }

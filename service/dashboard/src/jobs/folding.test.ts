@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Task } from "../api/types";
-import { foldTasks, shareOf } from "./folding";
+import { commonError, foldTasks, shareOf } from "./folding";
 
 function task(
   name: string,
@@ -48,4 +48,11 @@ test("tasks come by their share of the model's time, and those that hardly count
 test("nothing is folded while a latency is missing, nor in a model of few tasks", () => {
   expect(foldTasks([...MODEL, task("unknown", null, null)]).folded).toEqual([]);
   expect(foldTasks(MODEL.slice(0, 5)).folded).toEqual([]);
+});
+
+test("an error of several tasks is common unless another has another one", () => {
+  const late = [task("a", null, null, "no time"), task("b", null, null, "no time"), task("c", 0.5, 1)];
+  expect(commonError(late)).toBe("no time");
+  expect(commonError(late.slice(1))).toBeNull();
+  expect(commonError([...late, task("d", null, null, "no candidate ran")])).toBeNull();
 });

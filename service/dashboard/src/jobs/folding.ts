@@ -27,3 +27,9 @@ export function foldTasks(tasks: Task[]): Folded {
 export function shareOf(tasks: Task[]): number {
   return tasks.reduce((sum, task) => sum + (task.model_share ?? 0), 0);
 }
+
+/** The error that several tasks have and no other task has another of; null if there is none. It is said once. */
+export function commonError(tasks: readonly Task[]): string | null {
+  const errors = tasks.flatMap(({ error }) => (error === null ? [] : [error]));
+  return errors.length > 1 && new Set(errors).size === 1 ? (errors[0] ?? null) : null;
+}

@@ -12,6 +12,7 @@ interface JobProgressProps {
 /** Trials done of those allowed, failed ones in another colour and in words. */
 export function JobProgress({ progress, active, compact = false }: JobProgressProps) {
   const { trials, failed, total } = progress;
+  if (!active && trials === 0) return <span className="muted">no trial was made</span>;
   const share = (count: number) => (total === 0 ? 0 : (100 * count) / total);
   const done = `${formatCount(trials)} of ${formatCount(total)} trials`;
   const failures = failed === 0 ? "none failed" : `${formatCount(failed)} failed`;

@@ -1,4 +1,5 @@
 import { Button, Group, Text } from "@mantine/core";
+import { useMemo } from "react";
 import { Link } from "react-router";
 import { isFinished, type Task } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
@@ -8,7 +9,7 @@ import { CertifiedTag, StateTag } from "../components/tags";
 import { useQueryState } from "../components/use-query-state";
 import { WorkloadName, workloadPath } from "../components/workload-name";
 import { formatCount, formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
-import { foldTasks, shareOf } from "./folding";
+import { commonError, foldTasks, shareOf } from "./folding";
 import { failuresInWords } from "./summary";
 import { libraryGain, libraryIsFaster } from "./verdict";
 
@@ -26,7 +27,7 @@ const FIRST_CHOICE = {
   hint: "The first choice of the rules, without a search: the function hardly matters, or the budget did not reach it.",
 };
 
-function TaskName({ task }: { task: Task }) {
+function TaskName({ task, common }: { task: Task; common: string | null }) {
   return (
     <>
       <WorkloadName
@@ -35,7 +36,7 @@ function TaskName({ task }: { task: Task }) {
         hash={task.workload_hash}
         to={workloadPath(task.workload_hash)}
       />
-      {task.error && (
+      {task.error && task.error !== common && (
         <Text fz="xs" c="var(--bad-text)">
           {task.error}
         </Text>
@@ -81,12 +82,12 @@ function Failures({ task }: { task: Task }) {
   return words ? <span style={{ fontSize: "0.8125rem" }}>{words}</span> : <span className="muted">none</span>;
 }
 
-const columns: Columns<Task> = [
+const columnsOf = (common: string | null): Columns<Task> => [
   {
     accessorKey: "name",
     header: "Task",
     sortFn: "alphanumeric",
-    cell: ({ row }) => <TaskName task={row.original} />,
+    cell: ({ row }) => <TaskName task={row.original} common={common} />,
   },
   { accessorKey: "state", header: "State", cell: ({ row }) => <StateTag state={row.original.state} /> },
   {
@@ -164,8 +165,15 @@ export function TaskTable({ tasks }: { tasks: Task[] }) {
   const [params, change] = useQueryState();
   const { shown, folded } = foldTasks(tasks);
   const all = params.get("all") === "tasks";
+  const common = commonError(tasks);
+  const columns = useMemo(() => columnsOf(common), [common]);
   return (
     <>
+      {common && (
+        <Text size="sm" px="md" pb="xs" c="var(--bad-text)">
+          {`Of ${tasks.filter(({ error }) => error === common).length} tasks: ${common}.`}
+        </Text>
+      )}
       <DataTable
         label="Tasks"
         columns={columns}

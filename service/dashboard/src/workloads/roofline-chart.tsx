@@ -7,7 +7,7 @@ import type { Roofline } from "../api/types";
 import { Chart } from "../charts/chart";
 import { axisInk, gridInk, type Ink, tooltipInk, useInk } from "../charts/ink";
 import { formatScaled } from "../format/units";
-import type { Roof } from "./roofline";
+import { labelsOf, type Roof } from "./roofline";
 
 use([LineChart, ScatterChart, GridComponent, TooltipComponent, SVGRenderer]);
 
@@ -33,6 +33,9 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
     ...points.map((point) => point.flops),
   ];
   const [lowest, highest] = [Math.min(...heights), Math.max(...heights)];
+  const labels = labelsOf(lines);
+  // A phone has room for the words of a point on one side only.
+  const isRight = intensity !== null && intensity > Math.sqrt(from * to);
   return {
     animation: false,
     grid: { ...gridInk(16), bottom: 24 },
@@ -59,14 +62,20 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
       axisLabel: { ...axis.axisLabel, formatter: flops },
     },
     series: [
-      ...lines.map(({ name, points: ends, limits }) => ({
+      ...lines.map(({ name, points: ends, limits }, index) => ({
         name,
         type: "line",
         data: ends,
         symbol: "none",
         lineStyle: { color: ink.text, width: limits ? 2.5 : 1, type: limits ? "solid" : "dashed" },
-        // Above the end of the line, where a memory meets the arithmetic.
-        endLabel: { show: true, formatter: name, color: ink.text, align: "right", offset: [0, -10] },
+        // Memories above the end of the line, where they meet the arithmetic, whose name is below its own.
+        endLabel: {
+          show: labels[index] !== "",
+          formatter: labels[index],
+          color: ink.text,
+          align: "right",
+          offset: [0, name === "arithmetic" ? 12 : -10],
+        },
       })),
       ...points.map(({ name, flops: reached }) => ({
         name,
@@ -74,7 +83,13 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
         symbol: name === "best" ? "circle" : "diamond",
         symbolSize: 13,
         itemStyle: { color: name === "best" ? ink.best : ink.trial },
-        label: { show: true, position: "right", formatter: `${name} ${flops(reached)}`, color: ink.text },
+        label: {
+          show: true,
+          position: isRight ? "left" : "right",
+          align: isRight ? "right" : "left",
+          formatter: `${name}\n${flops(reached)}`,
+          color: ink.text,
+        },
         data: [[intensity, reached]],
       })),
     ],

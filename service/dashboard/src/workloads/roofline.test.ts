@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Roofline } from "../api/types";
-import { reachedOf, roofInWords, roofOf } from "./roofline";
+import { labelsOf, reachedOf, roofInWords, roofOf } from "./roofline";
 
 const peaks: Roofline["peaks"] = {
   dtype: "float32",
@@ -30,6 +30,17 @@ it("each memory rises to the arithmetic, which is flat, and one of them limits",
   expect(arithmetic?.points[0]?.[0]).toBe(0.5);
   expect(roof?.from).toBeLessThan(0.25);
   expect(roof?.to).toBeGreaterThan(5);
+});
+
+it("memories that end close to each other have one label, at the end of the slowest", () => {
+  const roof = roofOf({ peaks, intensity: 0.25, limit: "L2" });
+  expect(labelsOf(roof?.lines ?? [])).toEqual(["DRAM", "L2", "L1", "arithmetic"]);
+  const caches = [
+    { name: "L1", bytes: 2 ** 16, bytes_per_s: 90e9 },
+    { name: "L2", bytes: 2 ** 21, bytes_per_s: 50e9 },
+  ];
+  const close = roofOf({ peaks: { ...peaks, caches }, intensity: 0.25, limit: "L2" });
+  expect(labelsOf(close?.lines ?? [])).toEqual(["DRAM", "L1, L2", "", "arithmetic"]);
 });
 
 it("the limits are in words with their rates", () => {

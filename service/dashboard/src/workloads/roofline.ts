@@ -20,6 +20,8 @@ export interface Roof {
 /** Factor that the plot shows on either side of what is to be seen. */
 const MARGIN = 8;
 const ARITHMETIC = "arithmetic";
+/** Lines whose ends are closer, as a factor of the intensity, have one label. */
+const CLOSE = 2;
 
 /** What the device can reach at each arithmetic intensity; null where its peaks are not known for this data type. */
 export function roofOf({
@@ -51,6 +53,20 @@ export function roofOf({
     limits: limit === ARITHMETIC,
   };
   return { from, to, lines: [...rising, flat] };
+}
+
+/** What is written at the end of each line: of memories that end close to each other, all names at the last end. */
+export function labelsOf(lines: readonly RoofLine[]): string[] {
+  const labels = lines.map(({ name }) => name);
+  // The memories come from the slowest, which ends last, to the fastest.
+  for (let index = lines.length - 2; index > 0; index--) {
+    const [end, next] = [lines[index], lines[index - 1]].map((line) => line?.points[1]?.[0] ?? 0);
+    if (next && end && next / end < CLOSE) {
+      labels[index - 1] = `${labels[index]}, ${labels[index - 1]}`;
+      labels[index] = "";
+    }
+  }
+  return labels;
 }
 
 /** The rate of each limit in words, that of the workload marked. */
