@@ -181,8 +181,8 @@ def depthwise_nchw(size: int, channels: int, window: int, stride: int) -> tvm.IR
     return function(x, w, topi.nn.group_conv2d_nchw(x, w, stride, window // 2, 1, channels))
 
 
-def pool(*shape: int, window: int, stride: int, kind: str, layout: str) -> tvm.IRModule:
-    x = te.placeholder(shape, name="x")
+def pool(*shape: int, window: int, stride: int, kind: str, layout: str, dtype: str = "float32") -> tvm.IRModule:
+    x = te.placeholder(shape, dtype, name="x")
     padding = [window // 2] * 4
     return function(
         x, topi.nn.pool2d(x, [window, window], [stride, stride], [1, 1], padding, pool_type=kind, layout=layout)

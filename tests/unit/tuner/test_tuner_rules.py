@@ -103,9 +103,13 @@ PROGRAMS = {
     "transpose": [programs.turned(32, 3, 24), programs.turned(3, 5, 20, pads=(0, 0, 0, 1, 1, 2, 1, 0))],
     "column_reduce": [
         convolutions.depthwise_nhwc(15, 20, 5, 2),
-        convolutions.depthwise_nchw(14, 5, 3, 1),
         convolutions.pool(1, 13, 13, 16, window=3, stride=2, kind="max", layout="NHWC"),
-        programs.lowered(lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1, 1, 1)), (1, 3, 13, 16)),
+    ],
+    "window_reduce": [
+        convolutions.depthwise_nchw(14, 5, 3, 2),
+        programs.lowered(lambda x: relax.op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1, 1, 1)), (1, 3, 13, 19)),
+        convolutions.depthwise_nchw(13, 3, 5, 1),
+        convolutions.pool(1, 2, 41, 41, window=3, stride=2, kind="max", layout="NCHW", dtype="int8"),
     ],
     "winograd": [convolutions.winograd_image(18, 21, 64), convolutions.winograd_result(16, 16, 68, batch=2)],
     "recurrent": [programs.recurrent("gru", 8, 37, resets_state=True), programs.recurrent("lstm", 2, 160)],
@@ -135,9 +139,14 @@ MORE = {
     ],
     "column_reduce": [
         convolutions.depthwise_nhwc(11, 24, 3, 1, batch=2),
-        convolutions.pool(2, 3, 12, 12, window=3, stride=1, kind="avg", layout="NCHW"),
         convolutions.global_average_nhwc(7, 40),
         BYTE_DEPTHWISE,
+    ],
+    "window_reduce": [
+        convolutions.pool(2, 3, 12, 12, window=3, stride=1, kind="avg", layout="NCHW"),
+        convolutions.pool(1, 2, 29, 29, window=3, stride=3, kind="max", layout="NCHW"),
+        programs.lowered(lambda x: relax.op.nn.max_pool1d(x, (3,), (2,), (1, 1)), (2, 3, 37)),
+        programs.lowered(lambda x: relax.op.nn.avg_pool2d(x, (2, 2), (2, 2), count_include_pad=False), (1, 3, 15, 22)),
     ],
     "transpose": [programs.turned(16, 2, 32), programs.turned(5, 6, 9)],
     "winograd": [convolutions.winograd_result(18, 21, 64)],

@@ -26,6 +26,7 @@ from loopwright.codegen.rules.cpu.register_tile import RegisterTile
 from loopwright.codegen.rules.cpu.row_reduce import RowReduce
 from loopwright.codegen.rules.cpu.transpose import Transpose
 from loopwright.codegen.rules.cpu.vnni import Vnni
+from loopwright.codegen.rules.cpu.window_reduce import WindowReduce
 from loopwright.codegen.rules.cpu.winograd import Winograd
 from loopwright.codegen.rules.gpu.elementwise import GpuElementwise
 from loopwright.codegen.rules.gpu.gemv import GpuGemv
@@ -46,6 +47,7 @@ CPU_RULES: tuple[Rule, ...] = (
     Gemv(),
     RegisterTile(),
     RowReduce(),
+    WindowReduce(),
     ColumnReduce(),
     ColumnSum(),
     Transpose(),

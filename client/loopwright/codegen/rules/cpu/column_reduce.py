@@ -25,6 +25,7 @@ from loopwright.codegen.rules.analysis.steps import (
     separate_partial_tiles,
     vectorize,
 )
+from loopwright.codegen.rules.analysis.windows import Windows
 
 _BY_TASK, _FIRST = 0, 1
 """Where a padded image is made."""
@@ -45,7 +46,7 @@ class ColumnReduce:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         columns = Columns.of(program)
-        if columns is None or not _widths(columns, machine):
+        if columns is None or not _widths(columns, machine) or Windows.of(program) is not None:
             return ()
         return (
             Knob("width", tuple(_widths(columns, machine))),
