@@ -17,6 +17,7 @@ from typing import Any
 import tvm
 from tvm.target import Target
 
+from loopwright.codegen.host import huge_pages
 from loopwright.codegen.program import linking
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.intrinsics import load_intrinsics
@@ -97,4 +98,5 @@ def with_packed_weight(
         return list(arguments)
     tensor = tvm.runtime.empty(packed.shape, packed.dtype, device)
     module[PACK](arguments[packed.argument], tensor)
+    huge_pages.move([tensor])  # as those of a user's process are
     return [tensor if place == packed.argument else each for place, each in enumerate(arguments)]

@@ -29,6 +29,7 @@ from loopwright.applying.report import Prediction
 from loopwright.codegen.arrays import DRAWS, compare, index_bound, poison, random_array, tolerance
 from loopwright.codegen.extents import buffer_shape
 from loopwright.codegen.functions import used_prim_funcs, write_only
+from loopwright.codegen.host import huge_pages
 from loopwright.codegen.host.threads import usable_cores
 from loopwright.codegen.kinds import Values
 from loopwright.codegen.machine.this_cpu import this_cpu
@@ -245,6 +246,7 @@ class Candidate:
             return tensors
         weight = tvm.runtime.empty(self._packed.shape, self._packed.dtype, tvm.cpu())
         self._module[PACK](tensors[self._packed.argument], weight)
+        huge_pages.move([weight])
         return [weight if place == self._packed.argument else each for place, each in enumerate(tensors)]
 
 

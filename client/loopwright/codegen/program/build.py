@@ -10,11 +10,12 @@ from tvm.s_tir import SBlock
 from tvm.target import Target
 from tvm.tirx import AssertStmt
 
-from loopwright.codegen.functions import has_relax, prim_funcs
+from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.gpu.async_copy import copies_asynchronously
 from loopwright.codegen.gpu.compiler_errors import refusals_in_words
 from loopwright.codegen.gpu.shared_memory import shared_memory_limit
 from loopwright.codegen.gpu.vector_access import with_short_gathers
+from loopwright.codegen.host import huge_pages
 from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.program.partial_tiles import KeptHints
 
@@ -44,7 +45,10 @@ def compile_module(
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
     with target, _options(mod, target, argument_checks), proving(), refusals_in_words():
         if has_relax(mod):
-            return relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
+            built = relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
+            if target.kind.name == "llvm":
+                huge_pages.move(_weights(mod))  # which the executable has as they are
+            return built
         return tvm.compile(mod, target=target).mod
 
 
@@ -94,6 +98,19 @@ def _shared_elements(func: tvm.tirx.PrimFunc) -> set[str]:
     blocks: list[SBlock] = []
     tvm_ffi.structural_walk(func.body, (SBlock, blocks.append), order="pre")
     return {str(buffer.dtype) for block in blocks for buffer in block.alloc_buffers if buffer.scope() == "shared.dyn"}
+
+
+def _weights(mod: tvm.IRModule) -> list[tvm.runtime.Tensor]:
+    """Return the constants in a module's Relax functions."""
+    found: list[tvm.runtime.Tensor] = []
+
+    def visit(node: object) -> None:
+        if isinstance(node, tvm.ir.GenericConst) and isinstance(node.value, tvm.runtime.Tensor):
+            found.append(node.value)
+
+    for _, func in relax_funcs(mod):
+        relax.analysis.post_order_visit(func, visit)
+    return found
 
 
 def _asserts(mod: tvm.IRModule) -> bool:
