@@ -15,6 +15,7 @@ from tvm import relax, topi
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import Trace
 
+from loopwright.codegen.cpu import tile_transpose
 from loopwright.codegen.kinds import Origin, Values
 from loopwright.codegen.program.build import compile_module
 from loopwright.codegen.program.schedule import apply_trace, new_schedule, scheduled_module
@@ -280,6 +281,14 @@ def test_attention_skips_blocks_of_keys_that_are_hidden_in_each_stage() -> None:
     program = scheduled_module(mod, json.loads(trace_to_json(schedule.trace)), TARGET)
     # Products, masks, maxima, exponentials and sums.
     assert len(re.findall(r"if seen\[", program.script())) == 6
+
+
+def test_attention_turns_whole_vectors_of_keys_in_registers() -> None:
+    space = builtin_space(programs.attention(2, 13, 24, 16, moved=True, cached=True), TARGET, 1)
+    schedule = space.replay(space.seeds[0], 1)
+    assert schedule is not None
+    names = {str(step.attrs[0]) for step in schedule.trace.insts if str(step.kind.name) == "Tensorize"}
+    assert tile_transpose.intrinsic(MACHINE.lanes) in names
 
 
 def test_only_the_weight_itself_is_packed_once() -> None:

@@ -22,6 +22,7 @@ from loopwright.codegen.cpu import (
     nibble_dots,
     row_dots,
     row_reduction,
+    tile_transpose,
     window_reduction,
 )
 from loopwright.codegen.gpu import bf16_tensor_core, tf32_tensor_core
@@ -29,6 +30,19 @@ from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 
 _PACKAGE = "tvm.s_tir.tensor_intrin"
+_FAMILIES = (
+    row_reduction,
+    column_reduction,
+    window_reduction,
+    dot_product,
+    maddwd,
+    block_dots,
+    nibble_dots,
+    row_dots,
+    byte_transpose,
+    tile_transpose,
+)
+"""Of Loopwright's own intrinsics, a module each."""
 
 
 def load_intrinsics(target: Target) -> None:
@@ -39,18 +53,7 @@ def load_intrinsics(target: Target) -> None:
 
 def register_named(name: str) -> bool:
     """Register an intrinsic of Loopwright's own, which its name describes. Returns False if it is none of them."""
-    families = (
-        row_reduction,
-        column_reduction,
-        window_reduction,
-        dot_product,
-        maddwd,
-        block_dots,
-        nibble_dots,
-        row_dots,
-        byte_transpose,
-    )
-    return any(family.register(name) for family in families)
+    return any(family.register(name) for family in _FAMILIES)
 
 
 @contextmanager

@@ -17,12 +17,12 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from loopwright.codegen.cpu import row_dots, row_reduction
+from loopwright.codegen.cpu import row_dots, row_reduction, tile_transpose
 from loopwright.codegen.cpu.row_dots import RowDots
 from loopwright.codegen.cpu.row_reduction import RowReduction
 from loopwright.codegen.program.flags import RUNS_IF
 from loopwright.codegen.rules.analysis.product_tile import registers
-from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var, variables
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from loopwright.codegen.rules.analysis.steps import fuse, inline, parallelize, separate_partial_tiles, vectorize
 
@@ -47,7 +47,7 @@ _LARGE_MASK = 2**15
 
 class Attention:
     name = "attention"
-    version = 2
+    version = 3
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         parts = _Parts.of(program)
@@ -135,6 +135,20 @@ class _Parts:
             return False
         return is_var(key.indices[-1], depth) and is_var(key.indices[-2], column)
 
+    def can_turn_keys(self, machine: MachineLimits) -> bool:
+        """Return whether keys are copied from contiguous rows, each a whole number of vectors."""
+        key = None if self.keys is None else self.keys.store.value
+        if not isinstance(key, tvm.ir.TensorLoad) or self.depth % machine.lanes or str(key.ty) != "float32":
+            return False
+        assert self.keys is not None, "the value is that of its block"
+        (depth, _), (column, _) = self.keys.spatial[-2:]
+        *others, last = key.indices
+        linear = tvm.sym.detect_linear_equation(last, [depth])
+        is_contiguous = len(linear) == 2 and isinstance(linear[0], tirx.IntImm) and int(linear[0]) == 1
+        moves = [index for index in others if any(each.same_as(column) for each in variables(index))]
+        is_of_depth = any(each.same_as(depth) for index in others for each in variables(index))
+        return is_contiguous and not is_of_depth and len(moves) == 1 and is_var(moves[0], column)
+
     @staticmethod
     def required(program: AnalysedProgram) -> _Parts:
         """Return the parts of a function that is known to be attention."""
@@ -214,6 +228,8 @@ class _Steps:
             sch.compute_at(keys, task)
             depth, column = sch.get_loops(keys)[-2:]
             self._skipping(column, before=depth)
+            if parts.can_turn_keys(self._machine):
+                self._turn(keys, values["score_vectors"])
         parallelize(sch, task)
         for mask in parts.masks:
             if math.prod(extent for _, extent in mask.spatial) >= _LARGE_MASK:
@@ -249,6 +265,17 @@ class _Steps:
 
         sch.transform_layout(packed, ("write", 0), panels)
         return packed
+
+    def _turn(self, keys: Any, vectors: int) -> None:
+        """Copy the keys in square tiles, which are turned in registers."""
+        sch, lanes = self._schedule, self._machine.lanes
+        depth, column = sch.get_loops(keys)[-2:]
+        tile, row = sch.split(depth, [None, lanes])
+        panel, vector, lane = sch.split(column, [None, vectors, lanes])
+        sch.reorder(panel, vector, tile, row, lane)
+        name = tile_transpose.intrinsic(lanes)
+        tile_transpose.register(name)
+        sch.tensorize(row, name)
 
     def _outer_loops(self, rows: int) -> tuple[Any, Any, Any]:
         """Order the loops of the result: a task for each head, a block of rows, the loop over the values' width."""
