@@ -16,6 +16,7 @@ from loopwright.codegen.gpu.compiler_errors import refusals_in_words
 from loopwright.codegen.gpu.shared_memory import shared_memory_limit
 from loopwright.codegen.gpu.vector_access import with_short_gathers
 from loopwright.codegen.host import huge_pages
+from loopwright.codegen.program.executable import executable
 from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.program.partial_tiles import KeptHints
 
@@ -44,12 +45,20 @@ def compile_module(
         mod = with_short_gathers(mod)
     # TVM hands a GPU's architecture to the CUDA compiler through the scope of the target, not through the module.
     with target, _options(mod, target, argument_checks), proving(), refusals_in_words():
-        if has_relax(mod):
-            built = relax.build(mod, target, relax_pipeline=tvm.transform.Sequential(executable_passes(target)))
-            if target.kind.name == "llvm":
-                huge_pages.move(_weights(mod))  # which the executable has as they are
-            return built
-        return tvm.compile(mod, target=target).mod
+        if not has_relax(mod):
+            return tvm.compile(mod, target=target).mod
+        passes = tvm.transform.Sequential(executable_passes(target))
+        if target.kind.name != "llvm":
+            return relax.build(mod, target, relax_pipeline=passes)
+        context = tvm.transform.PassContext.current()
+
+        def compiled(part: tvm.IRModule) -> tvm.runtime.Module:
+            with target, context:  # each thread has its own
+                return tvm.tirx.build(part, target=target)
+
+        built = executable(passes(mod), target, compiled)
+        huge_pages.move(_weights(mod))  # which the executable has as they are
+        return built
 
 
 def executable_passes(target: Target) -> list[tvm.transform.Pass]:
