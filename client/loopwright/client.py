@@ -359,7 +359,7 @@ class Client:
         source = as_model(model, **options)
         require_tvm()
         if lock is None:
-            ask = self._ask(target, is_repeated=tune is None)
+            ask = self._ask(target, is_instant=tune is not None)
             return self._looked_up(_program(source, source.shape), ask, target, params, tune)
         [found] = self._look_up_all([_program(source, source.shape)], target, params, _locked(lock, target))
         return found
@@ -441,9 +441,9 @@ class Client:
         """Build a module with the best schedules.
 
         Functions that missed are built as TVM builds them by default; ``last_report`` names them. With
-        ``tune="instant"``, they get the schedule that their rule would try first, if it computes the same as the
-        unscheduled function on random inputs and is faster in a few calls, here and now: such functions are
-        ``predicted`` in the report, and have no certificate. A module for another
+        ``tune="instant"``, they get the schedule that was imported for them, or else the one that their rule would try
+        first, if it computes the same as the unscheduled function on random inputs and is faster in a few calls, here
+        and now: such functions are ``predicted`` in the report, and have no certificate. A module for another
         architecture does not run on this machine: `loopwright.export_library` writes a library for the other machine.
 
         A model of PyTorch, or of ONNX where ONNX Runtime is installed, is compared with the compiled program: both are
@@ -496,7 +496,7 @@ class Client:
         if is_portfolio(source.shapes):
             return self._compile_portfolio(source, target, params, verify, locked)
         require_tvm()
-        ask = self._ask(target, is_repeated=tune is None) if locked is None else locked.answer
+        ask = self._ask(target, is_instant=tune is not None) if locked is None else locked.answer
         program, built, looked_up = self._built(source, ask, target, params, verify, locked, tune)
         if source.state is None:
             return built
@@ -1017,7 +1017,7 @@ class Client:
 
         bests_of = {"url": self.url} if lock is None else {"lock": lock.digest}
         settings = {"target": as_text(target), "verify": verify, "tune": tune, **bests_of}
-        ask_once = self._ask(target, is_repeated=False) if lock is None else lock.answer
+        ask_once = self._ask(target, is_repeated=False, is_instant=tune is not None) if lock is None else lock.answer
 
         def write(model: Model, entry: Entry) -> None:
             if child.takes(model, params):
@@ -1047,7 +1047,7 @@ class Client:
         require_tvm()
         from loopwright.caching.cache import Built, Recorded, write
 
-        ask = Recorded(self._ask(target, is_repeated=tune is None) if lock is None else lock.answer)
+        ask = Recorded(self._ask(target, is_instant=tune is not None) if lock is None else lock.answer)
         _, built, looked_up = self._built(source, ask, target, params, verify, lock, tune)
         assert self.last_report is not None
         write(entry, Built.of(built, looked_up, self.last_report), ask)
@@ -1118,17 +1118,25 @@ class Client:
         return config.environment(self._transport.endpoint)
 
     def _ask(
-        self, target: Any, device_class: str | None = None, *, is_repeated: bool = True
+        self, target: Any, device_class: str | None = None, *, is_repeated: bool = True, is_instant: bool = False
     ) -> Callable[[list[str]], schemas.LookupAnswer]:
         """Return a function that asks the service for the bests of workload hashes on a target.
 
-        Without an answer, it asks again unless ``is_repeated`` is false.
+        Without an answer, it asks again unless ``is_repeated`` is false, or the answer is to be instant: then it also
+        asks for what was imported.
         """
 
         def ask(hashes: list[str]) -> schemas.LookupAnswer:
             functions = list(hashes)
-            wanted = body(schemas.Lookup, functions=functions, target=on_wire(target), device_class=device_class)
-            response = self._transport.request("POST", f"{API}/workloads/lookup", json=wanted, repeatable=is_repeated)
+            wanted = body(
+                schemas.Lookup,
+                functions=functions,
+                target=on_wire(target),
+                device_class=device_class,
+                imported=is_instant,
+            )
+            path, is_repeatable = f"{API}/workloads/lookup", is_repeated and not is_instant
+            response = self._transport.request("POST", path, json=wanted, repeatable=is_repeatable)
             answer = parse(schemas.LookupAnswer, response)
             self._verify([hit.best for hit in answer.hits])
             return answer

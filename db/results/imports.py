@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from sqlalchemy import exists, func, select
 
+from db.devices import target_id
 from db.engine.connections import Sessions
 from db.models import OWNER, Best, DeviceClass, ImportedEvidence, Job, Target, Task, Trial, Workload
 from loopwright.codegen.kinds import FINISHED
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.types import DeviceClass as DeviceClassValue
+
+CHUNK = 500
+"""Workloads in one query, as of `db.results.lookup`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSchedule:
+    """A record that was imported with a certificate: its id, its trace, and the code generation that this needs."""
+
+    workload_hash: str
+    record_id: str
+    trace_json: str
+    codegen_version: int
 
 
 class Imports:
@@ -41,6 +57,28 @@ class Imports:
         )
         with self._sessions.read() as session:
             return list(session.scalars(wanted))
+
+    def schedules(self, workload_hashes: Iterable[str], target_json: str) -> list[ImportedSchedule]:
+        """Return the fastest schedule of each workload that was imported with a certificate for this very target."""
+        statement = (
+            select(Trial.workload_hash, Trial.id, Trial.trace_json, Trial.codegen_version)
+            .join(ImportedEvidence, ImportedEvidence.trial_id == Trial.id)
+            .join(Workload, Workload.hash == Trial.workload_hash)
+            .join(DeviceClass, DeviceClass.id == Trial.device_class_id)
+            .where(DeviceClass.target_id == target_id(target_json), Trial.task_id.is_(None))
+            .where(Trial.tvm_version == Workload.tvm_version, Trial.codegen_version <= CODEGEN_VERSION)
+            .where(Trial.trace_json.is_not(None))
+            .order_by(Trial.median, Trial.candidate_hash)
+        )
+        hashes = list(dict.fromkeys(workload_hashes))
+        fastest: dict[str, ImportedSchedule] = {}
+        with self._sessions.read() as session:
+            for start in range(0, len(hashes), CHUNK):
+                rows = session.execute(statement.where(Trial.workload_hash.in_(hashes[start : start + CHUNK])))
+                for workload_hash, record_id, trace_json, codegen_version in rows:
+                    found = ImportedSchedule(workload_hash, record_id, trace_json or "", codegen_version)
+                    fastest.setdefault(workload_hash, found)
+        return list(fastest.values())
 
     def ongoing(self, prefix: str) -> bool:
         """Return whether a job of the owner's, whose idempotency key begins with ``prefix``, is not finished yet."""

@@ -22,7 +22,8 @@ router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=ParsedRo
 def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
     """Return the certified best of each function, given as a workload hash or a lowered function. Guests may ask, too.
 
-    The best is the fastest of the device classes with the target, or of the one that the request names.
+    The best is the fastest of the device classes with the target, or of the one that the request names. With
+    ``imported``, functions without one have the schedule that was imported for them, which is not certified here.
     """
     if body.device_class is not None:
         ctx.database.devices.get(body.device_class)
@@ -30,6 +31,7 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
     hashes = _hashes(ctx, body.functions)
     known = ctx.database.lookup.bests(hashes, target_json, device_class_id=body.device_class, modules=body.modules)
     wanted = dict.fromkeys(hashes)
+    misses = [workload_hash for workload_hash in wanted if workload_hash not in known]
     return schemas.LookupAnswer(
         target=json.loads(target_json),
         functions=hashes,
@@ -42,7 +44,16 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
             for workload_hash in wanted
             if workload_hash in known
         ],
-        misses=[workload_hash for workload_hash in wanted if workload_hash not in known],
+        misses=misses,
+        imported=[
+            schemas.ImportedSchedule(
+                workload_hash=each.workload_hash,
+                record_id=each.record_id,
+                trace=json.loads(each.trace_json),
+                codegen_version=each.codegen_version,
+            )
+            for each in (ctx.database.imports.schedules(misses, target_json) if body.imported else ())
+        ],
     )
 
 

@@ -26,7 +26,7 @@ CEILINGS = {
     # layers as functions with all steps in them, also loops over PyTorch's cells. One command, with a service in the
     # background. Two jobs side by side, tags, phases, figures; what an assembly says of its loops; ablations. Locks of
     # many shapes, decoders and graphs of torch.compile. What limits a job's functions. Answers that are kept.
-    "client": 43_120,
+    "client": 43_210,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races.
     "tuner": 8_340,
@@ -56,7 +56,7 @@ CEILINGS = {
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them.
-    "tests": 62_200,
+    "tests": 62_280,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 15_650,

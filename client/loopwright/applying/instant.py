@@ -1,8 +1,9 @@
 """Answers for functions of which no best is known: the prior's choice, checked and timed on this machine. Needs TVM.
 
-Each function is built as it is, and as its rules would schedule it. Both programs are called on the same random inputs,
-and must agree as the contenders of a closing race must. Then both are timed briefly, and the faster one is kept. That
-is no certificate: there is one set of inputs, there are a few calls, and other processes may run meanwhile.
+Each function is built as it is, and as its rules, or a record that the service imported, would schedule it. Both
+programs are called on the same random inputs, and must agree as the contenders of a closing race must. Then both are
+timed briefly, and the faster one is kept. That is no certificate: there is one set of inputs, there are a few calls,
+and other processes may run meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,6 +42,7 @@ from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.program.schedule import scheduled_function, scheduled_module
 from loopwright.codegen.rules import prior
 from loopwright.codegen.target import canonical_target
+from loopwright.codegen.versions import CODEGEN_VERSION, VECTOR_MATH_VERSION
 from loopwright.codegen.weights.packed_weight import PACK
 from loopwright.codegen.weights.prepacking import split
 from loopwright.errors import CouldNotReach, ServiceUnavailable
@@ -122,7 +124,7 @@ def completed(mod: tvm.IRModule, target: Target, missed: Collection[str]) -> tvm
     """Return a lowered module with the prior's choices for the functions of these names, where they are faster here."""
     functions = {str(var.name_hint): (var, func) for var, func in used_prim_funcs(mod)}
     result = mod.clone()
-    for name, prediction in _predictions(mod, target, missed).items():
+    for name, prediction in _predictions(mod, target, missed, {}).items():
         if prediction.trace is not None:
             var, func = functions[name]
             result.update_func(var, scheduled_function(func, normal_form(func), prediction.trace, target))
@@ -130,15 +132,18 @@ def completed(mod: tvm.IRModule, target: Target, missed: Collection[str]) -> tvm
 
 
 def predicted(model: LookedUp) -> LookedUp:
-    """Return a model with a prediction for each function that has no best and that a rule can schedule."""
+    """Return a model with predictions for functions without a best that a rule or an imported record can schedule."""
     names = {str(var.name_hint) for var, _ in used_prim_funcs(model.module)} - set(model.bests)
-    return replace(model, predictions=_predictions(model.module, model.target, names))
+    return replace(model, predictions=_predictions(model.module, model.target, names, model.imported))
 
 
-def _predictions(mod: tvm.IRModule, target: Target, names: Collection[str]) -> dict[str, Prediction]:
+def _predictions(
+    mod: tvm.IRModule, target: Target, names: Collection[str], imported: Mapping[str, schemas.ImportedSchedule]
+) -> dict[str, Prediction]:
     """Return predictions for functions of these names, by name. Equal functions are built once.
 
-    There are none for another machine's target, or for a GPU's.
+    What was imported for a function is tried before the prior's choices. There are none for another machine's target,
+    or for a GPU's.
     """
     if not runs_here(target):
         return {}
@@ -146,12 +151,23 @@ def _predictions(mod: tvm.IRModule, target: Target, names: Collection[str]) -> d
     missed = {str(var.name_hint): func for var, func in used_prim_funcs(mod)}
     missed = {name: func for name, func in missed.items() if name in names and known.get(name)}
     functions = {known[name][0]: func for name, func in missed.items() if _is_schedulable(func)}
+    shipped = {known[name][0]: each for name, each in imported.items() if name in missed and _is_applicable(each)}
     load_intrinsics(target)
+
+    def build(digest: str) -> _Built | None:
+        first = shipped.get(digest)
+        return _built(functions[digest], target, None if first is None else first.trace)
+
     with ThreadPoolExecutor(usable_cores()) as pool:
-        built = list(pool.map(lambda func: _built(func, target), functions.values()))
+        built = list(pool.map(build, functions))
     checked = {digest: _checked(each) for digest, each in zip(functions, built, strict=True) if each is not None}
-    found = {digest: _timed(each) for digest, each in checked.items() if each is not None}
+    found = {digest: _timed(each, shipped.get(digest)) for digest, each in checked.items() if each is not None}
     return {name: found[known[name][0]] for name in missed if known[name][0] in found}
+
+
+def _is_applicable(schedule: schemas.ImportedSchedule) -> bool:
+    """Return whether this version applies a schedule as it was certified (`VECTOR_MATH_VERSION`)."""
+    return VECTOR_MATH_VERSION <= schedule.codegen_version <= CODEGEN_VERSION
 
 
 def _is_schedulable(func: tvm.tirx.PrimFunc) -> bool:
@@ -160,10 +176,14 @@ def _is_schedulable(func: tvm.tirx.PrimFunc) -> bool:
     return all(shapes) and all(isinstance(n, tvm.tirx.IntImm) for each in shapes for n in each) and not unproven(func)
 
 
-def _built(func: tvm.tirx.PrimFunc, target: Target) -> _Built | None:
-    """Build a function and the prior's first choice for it, and call the former; None if there is no choice."""
+def _built(func: tvm.tirx.PrimFunc, target: Target, first: list[Any] | None = None) -> _Built | None:
+    """Build a function and the first choice for it, and call the former; None if there is no choice.
+
+    The first choice is the trace ``first``, or else the prior's.
+    """
     workload = normal_form(func)
-    choices = itertools.islice(prior.choices(workload, target), _TRIES)
+    known = [] if first is None else [first]
+    choices = itertools.islice(itertools.chain(known, prior.choices(workload, target)), _TRIES)
     with _preparing:
         trace = next(choices, None)
     if trace is None:
@@ -250,8 +270,8 @@ class Candidate:
         return [weight if place == self._packed.argument else each for place, each in enumerate(tensors)]
 
 
-def _timed(checked: _Checked) -> Prediction:
-    """Time both programs in turn, and keep the faster one."""
+def _timed(checked: _Checked, imported: schemas.ImportedSchedule | None = None) -> Prediction:
+    """Time both programs in turn, and keep the faster one. It may be what was imported for the function."""
     choice, unscheduled = checked.first
     is_open = unscheduled < _FAR_SLOWER * choice
     inputs = random_arguments(checked.workload)
@@ -262,7 +282,8 @@ def _timed(checked: _Checked) -> Prediction:
         samples.append([_sample(call) for call in timed])
     choice, *others = map(min, zip(*samples[1:], strict=True))
     unscheduled = others[0] if others else unscheduled
-    return Prediction(checked.trace if choice < unscheduled else None, 1e6 * choice, 1e6 * unscheduled)
+    record_id = imported.record_id if imported is not None and imported.trace == checked.trace else None
+    return Prediction(checked.trace if choice < unscheduled else None, 1e6 * choice, 1e6 * unscheduled, record_id)
 
 
 def _sample(call: Callable[[], None]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import tvm
 from tvm.target import Target
@@ -26,6 +26,8 @@ from loopwright.results.best import Best
 Ask = Callable[[list[str]], schemas.LookupAnswer]
 """Asks the service about workload hashes, for a target that was chosen before."""
 
+_Known = TypeVar("_Known")
+
 ASSUMED = target_from("llvm")
 """What a model is lowered for before the service has said what ``auto`` is."""
 
@@ -34,13 +36,15 @@ ASSUMED = target_from("llvm")
 class LookedUp:
     """A lowered module, and what is known of its PrimFuncs: the bests by the functions' names.
 
-    ``predictions`` are for functions without a best (`loopwright.applying.instant`).
+    ``predictions`` are for functions without a best (`loopwright.applying.instant`), of some of which the service
+    knows a schedule that was imported.
     """
 
     module: tvm.IRModule
     target: Target
     bests: dict[str, Best]
     predictions: dict[str, Prediction] = field(default_factory=dict)
+    imported: dict[str, schemas.ImportedSchedule] = field(default_factory=dict)
 
 
 def look_up(program: Program, ask: Ask, target: Target | None, params: dict[str, Any] | None = None) -> LookedUp:
@@ -73,6 +77,7 @@ def look_up_all(
         return [LookedUp(mod, target, {}) for mod in mods]
     answer = ask(wanted)
     hits = {hit.workload_hash: hit.best for hit in answer.hits}
+    imported = {each.workload_hash: each for each in answer.imported}
     if target is None:
         target = resolved(answer)
         _check_math(programs, target)
@@ -81,8 +86,13 @@ def look_up_all(
             functions = [digests(mod) for mod in mods]
             others = [digest for digest in _each_once(functions) if digest not in wanted]
             if others:
-                hits |= {hit.workload_hash: hit.best for hit in ask(others).hits}
-    return [LookedUp(mod, target, _bests(each, hits)) for mod, each in zip(mods, functions, strict=True)]
+                answer = ask(others)
+                hits |= {hit.workload_hash: hit.best for hit in answer.hits}
+                imported |= {each.workload_hash: each for each in answer.imported}
+    return [
+        LookedUp(mod, target, _bests(each, hits), imported=_first_known(each, imported))
+        for mod, each in zip(mods, functions, strict=True)
+    ]
 
 
 def _check_math(programs: Sequence[Program], target: Target) -> None:
@@ -96,8 +106,13 @@ def _each_once(functions: Sequence[dict[str, list[str]]]) -> list[str]:
 
 
 def _bests(functions: dict[str, list[str]], hits: Mapping[str, schemas.Best]) -> dict[str, Best]:
-    known = {name: [hits[digest] for digest in each if digest in hits] for name, each in functions.items()}
-    return {name: Best.of(bests[0]) for name, bests in known.items() if bests}
+    return {name: Best.of(best) for name, best in _first_known(functions, hits).items()}
+
+
+def _first_known(functions: dict[str, list[str]], known: Mapping[str, _Known]) -> dict[str, _Known]:
+    """Return what is known of functions by their names, of the most likely digest of each."""
+    found = {name: [known[digest] for digest in each if digest in known] for name, each in functions.items()}
+    return {name: each[0] for name, each in found.items() if each}
 
 
 def lower(program: Program, target: Target, params: dict[str, Any] | None = None) -> tvm.IRModule:

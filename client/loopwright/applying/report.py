@@ -17,7 +17,8 @@ Outcome = Literal["tuned", "baseline", "predicted", "missed"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the prior would do about a function of which no best is known, as it ran on this machine: not certified.
+    """What the prior, or an imported record, would do about a function of which no best is known, as it ran on this
+    machine: not certified.
 
     Both times are the best of a few calls, taken by this process, and the results agreed on one set of random inputs.
     """
@@ -28,6 +29,8 @@ class Prediction:
     """One call of the scheduled program, in microseconds."""
     unscheduled_us: float
     """One call of the unscheduled program, in microseconds."""
+    imported: str | None = None
+    """Id of the imported record whose schedule it is; None if a rule chose it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,4 +174,5 @@ def _predicted(prediction: Prediction | None) -> str:
         return ""
     if prediction.trace is None:
         return ", since unscheduled was faster here than predicted"
-    return f", {prediction.unscheduled_us / prediction.us:.3g}x over the baseline here, not certified"
+    source = "not certified" if prediction.imported is None else f"imported ({prediction.imported}), not certified here"
+    return f", {prediction.unscheduled_us / prediction.us:.3g}x over the baseline here, {source}"

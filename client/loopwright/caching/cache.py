@@ -130,7 +130,10 @@ def _current(stored: Stored, ask: Ask) -> ApplyReport | None:
 
 
 def _records(answer: LookupAnswer | None) -> dict[str, str]:
-    return {hit.workload_hash: hit.best.record_id for hit in (answer.hits if answer is not None else ())}
+    if answer is None:
+        return {}
+    imported = {each.workload_hash: each.record_id for each in answer.imported}
+    return imported | {hit.workload_hash: hit.best.record_id for hit in answer.hits}
 
 
 def _report(stored: Stored, answer: LookupAnswer | None, *notes: str) -> ApplyReport:

@@ -109,7 +109,14 @@ from loopwright.schemas.jobs import (
     Until,
     Visibility,
 )
-from loopwright.schemas.lookup import MAX_LOOKUP, Lookup, LookupAnswer, LookupHit, LoweredFunction
+from loopwright.schemas.lookup import (
+    MAX_LOOKUP,
+    ImportedSchedule,
+    Lookup,
+    LookupAnswer,
+    LookupHit,
+    LoweredFunction,
+)
 from loopwright.schemas.overview import (
     DeviceClassCount,
     Leaderboard,
@@ -193,6 +200,7 @@ __all__ = [
     "HistoryPoint",
     "ImportReport",
     "ImportedCertificate",
+    "ImportedSchedule",
     "Interval",
     "Job",
     "JobChanged",

@@ -34,6 +34,8 @@ class Lookup(Wire):
     """Only bests of this device class; without it, the fastest of all device classes with the target."""
     modules: bool = False
     """Whether hits carry the unscheduled workload."""
+    imported: bool = False
+    """Whether the answer has schedules that were imported for workloads without a certified best."""
 
 
 class LookupHit(Wire):
@@ -47,6 +49,19 @@ class LookupHit(Wire):
     """The unscheduled workload, if the request asked for modules."""
 
 
+class ImportedSchedule(Wire):
+    """A schedule that another deployment certified for the same target, and that nobody has raced here: check it."""
+
+    workload_hash: str
+    """Digest of its function in its normalised form."""
+    record_id: str
+    """The imported record, whose ``imported_certificate`` says who certified it, and where."""
+    trace: list[Any]
+    """The schedule as TVM's JSON: ``[instructions, decisions]``."""
+    codegen_version: int
+    """What applying the trace needs: a client whose ``loopwright.codegen`` has a smaller version cannot."""
+
+
 class LookupAnswer(Wire):
     """Each workload is in ``hits`` or in ``misses``, once, however often the request names it."""
 
@@ -58,3 +73,6 @@ class LookupAnswer(Wire):
     """Workloads with a certified best."""
     misses: list[str]
     """Workload hashes for which no certified best is known."""
+    imported: list[ImportedSchedule] = Field(default_factory=list)
+    """Of some of the misses, if the request asked for it: the fastest schedule that was imported with a certificate for
+    the same target."""

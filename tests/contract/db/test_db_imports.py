@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from db.access.views import Quota
+from db.access.visibility import Viewer
 from db.inputs import ImportedCertificate, ImportedRecord
 from db.states import Scope
 from loopwright.codegen.kinds import JobState
@@ -63,6 +64,36 @@ def test_what_is_known_or_was_tried_on_the_machines_is_not_due(world: World) -> 
     # Other machines have yet to try.
     other = replace(world.device_class, model="cpu-2")
     assert world.db.imports.due(other, "0.27", 20) == ["w-1", "w-2", "w-3"]
+
+
+def test_the_fastest_signed_schedule_for_the_very_target_is_answered(world: World) -> None:
+    target = world.device_class.target_json
+    here = DeviceClass.imported(target, "tvm 0.27")
+    for hash in ("w-1", "w-2"):
+        imported(world, hash, device_class=here)
+    imported(world, "w-3")  # another target
+    imported(world, "w-4", None, device_class=here)
+    imported(world, "w-5", tvm_version="0.26", device_class=here)
+    class_id = world.db.devices.put(here)
+    faster = ImportedRecord("w-1", class_id, '["faster"]', (0.125,), "0.27", SIGNED)
+    unsigned = ImportedRecord("w-1", class_id, '["unsigned"]', (0.0625,), "0.27", None)
+    world.db.records.import_([faster, unsigned])
+    hashes = [f"w-{number}" for number in range(1, 7)]
+    found = world.db.imports.schedules([*hashes, "w-1"], target)
+    assert {each.workload_hash: each.trace_json for each in found} == {"w-1": '["faster"]', "w-2": '["w-2"]'}
+    assert {each.record_id for each in found} <= {record.id for record in world.db.records.page().items}
+    assert world.db.imports.schedules([], target) == []
+
+
+def test_others_are_not_answered_with_what_was_imported_for_a_private_function(world: World) -> None:
+    world.db.users.create("alice", Scope.SUBMIT, Quota())
+    world.job("w-1", private=True, user_name="alice")
+    imported(world, "w-1", user="alice", device_class=DeviceClass.imported(world.device_class.target_json, "tvm 0.27"))
+    seen = {
+        name: len(world.db.seen_by(Viewer(name)).imports.schedules(["w-1"], world.device_class.target_json))
+        for name in ("alice", None)
+    }
+    assert seen == {"alice": 1, None: 0}
 
 
 def test_what_a_private_job_has_is_not_due(world: World) -> None:

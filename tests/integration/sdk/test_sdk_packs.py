@@ -58,8 +58,14 @@ def test_bests_go_to_another_service_as_imported_records(
         assert (detail.origin, detail.certificate) == ("import", None)
         assert detail.imported_certificate is not None
         assert detail.imported_certificate.signed_by == "another deployment"
-        # Nothing is compiled with them before a race of this service's own.
+        # Nothing is compiled with them before a race of this service's own, or a check in the user's process.
         assert [best.workload_hash for best in other.bests() if best.workload_hash in hashes] == []
+        target = product.info.target
+        assert other.look_up(PERCEPTRON, target).imported == {}
+        checked = other.look_up(PERCEPTRON, target, tune="instant")
+        known = {name: each.record_id for name, each in checked.imported.items()}
+        assert set(known.values()) & {record.id for record in imported}
+        assert {name: checked.predictions[name].imported for name in known} == known
 
         # In idle time, its own workers race them; what wins is certified by its own key.
         jobs = [other.job(job.id) for job in imports.submit_due(there.database, [played_fleet.MACHINE])]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -187,7 +187,9 @@ def best_json(workload_hash: str, trace: list[Any] | None, **changes: Any) -> di
     return signed({"certificate": certificate} | best)
 
 
-def lookup(*bests: dict[str, Any], auto: dict[str, Any] | None = None) -> Callable[[Request], Answer]:
+def lookup(
+    *bests: dict[str, Any], auto: dict[str, Any] | None = None, imported: Sequence[dict[str, Any]] = ()
+) -> Callable[[Request], Answer]:
     """What answers ``POST /workloads/lookup`` from these bests; ``auto`` is what the target is resolved to."""
 
     def answer(request: Request) -> Answer:
@@ -204,6 +206,7 @@ def lookup(*bests: dict[str, Any], auto: dict[str, Any] | None = None) -> Callab
                 "functions": hashes,
                 "hits": [{"workload_hash": hash, "best": best, "module": None} for hash, best in known.items()],
                 "misses": [hash for hash in dict.fromkeys(hashes) if hash not in known],
+                "imported": imported if body["imported"] else [],
             }
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -25,8 +26,13 @@ def scheduled(mod: tvm.IRModule) -> Schedule:
     return schedule
 
 
-def serve(service: FakeService, *bests: dict[str, Any], auto: dict[str, Any] | None = None) -> None:
-    service.on("POST", LOOKUP, lookup(*bests, auto=auto))
+def serve(
+    service: FakeService,
+    *bests: dict[str, Any],
+    auto: dict[str, Any] | None = None,
+    imported: Sequence[dict[str, Any]] = (),
+) -> None:
+    service.on("POST", LOOKUP, lookup(*bests, auto=auto, imported=imported))
 
 
 def two_layers() -> tvm.IRModule:

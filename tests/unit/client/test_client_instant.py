@@ -22,6 +22,7 @@ import loopwright
 import loopwright.torch
 from loopwright.applying import instant
 from loopwright.codegen.machine.this_cpu import this_cpu
+from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import module_to_json, trace_to_list
 from loopwright.codegen.target import canonical_target
@@ -142,6 +143,33 @@ def scheduled_with_short_sums(mod: tvm.IRModule) -> list[Any]:
     schedule.cache_write(block, 0, "global")
     schedule.unsafe_set_dtype(block, 0, "float16")
     return trace_to_list(schedule.trace)
+
+
+@pytest.mark.parametrize(
+    ("codegen_version", "is_right", "kept"), [(2, True, "record-7"), (2, False, None), (1, True, None), (9, True, None)]
+)
+def test_what_was_imported_is_tried_before_the_rules_and_checked_as_they_are(
+    service: FakeService,
+    client: loopwright.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    codegen_version: int,
+    is_right: bool,
+    kept: str | None,
+) -> None:
+    prefer_choices(monkeypatch)
+    mod = product(20, 48, 36)
+    digest = function_digest(mod["main"])
+    trace = list(prior.choices(mod, tvm.target.Target(LLVM)))[-1] if is_right else scheduled_with_short_sums(mod)
+    version = {"codegen_version": codegen_version}
+    serve(service, imported=[{"workload_hash": digest, "record_id": "record-7", "trace": trace, **version}])
+    client.apply(mod, LLVM)  # which nobody has checked is not used without being asked for
+    assert outcomes(client) == {"missed"}
+    client.apply(mod, LLVM, tune="instant")
+    [function] = client.last_report.predictions
+    assert function.prediction is not None
+    assert function.prediction.imported == kept
+    assert (function.prediction.trace == trace) == (kept is not None)
+    assert ("imported (record-7), not certified here" in str(client.last_report)) == (kept is not None)
 
 
 def test_a_choice_that_cannot_be_built_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
