@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ ROUNDS = 5
 """Samples of each entry of a race."""
 _WRONG = ("UnsafeSetDType", [0, "int8"])
 """The schedule instruction that changes what a program computes: so the simulation can tell without running it."""
+
+_LANDSCAPE = np.random.default_rng(0).standard_normal(FEATURES) / np.sqrt(FEATURES)
 
 Fault = Callable[[MeasureRequest], Failure | None]
 
@@ -53,13 +56,12 @@ class SimulatedFleet:
         slots: int = 4,
         per_collect: int = 2,
     ) -> None:
-        self._target = target_from(target_json)
+        self._target_json = target_json
         self._baseline = baseline
         self._fault = fault
         self._slots = slots
         self._per_collect = per_collect
         self._waiting: deque[MeasureRequest] = deque()
-        self._landscape = np.random.default_rng(0).standard_normal(FEATURES) / np.sqrt(FEATURES)
         self.submitted: list[MeasureRequest] = []
         self.races: list[RaceRequest] = []
 
@@ -99,16 +101,10 @@ class SimulatedFleet:
 
     def latency(self, module_json: str, trace_json: str | None) -> float:
         """Seconds per call. Raises what TVM raises where the module does not load or the trace does not apply."""
-        mod = module_from_json(module_json)
         if trace_json is None:
+            module_from_json(module_json)
             return self._baseline
-        context = tune_context(mod, self._target, ms.space_generator.PostOrderApply(), seed=1)
-        schedule = apply_trace_json(mod, trace_json)
-        return self._of(extract(context, [schedule])[0])
-
-    def _of(self, features: Features) -> float:
-        """A fixed, smooth landscape over the features, so that a model can learn it."""
-        return float(1e-3 * np.exp(np.tanh(features.mean(axis=0) @ self._landscape / 4) * 2.3))
+        return _latency(self._target_json, module_json, trace_json)
 
     def _outcome(self, request: MeasureRequest) -> Outcome:
         if failure := self._fault(request):
@@ -129,3 +125,16 @@ class SimulatedFleet:
             return Failure(Stage.CERTIFY, FailureKind.WRONG_RESULT, "argument 1 differs by up to 1 on normal inputs")
         drift = 1.0 + 0.1 * np.arange(ROUNDS)  # of the machine: the same for all programs
         return Raced(tuple(float(s) for s in outcome.median * drift), 0.0, 0.0)
+
+
+@functools.cache
+def _latency(target_json: str, module_json: str, trace_json: str) -> float:
+    """Return the seconds per call of a schedule. Searches of equal seeds, and races, ask for the same ones again."""
+    mod = module_from_json(module_json)
+    context = tune_context(mod, target_from(target_json), ms.space_generator.PostOrderApply(), seed=1)
+    return _of(extract(context, [apply_trace_json(mod, trace_json)])[0])
+
+
+def _of(features: Features) -> float:
+    """A fixed, smooth landscape over the features, so that a model can learn it."""
+    return float(1e-3 * np.exp(np.tanh(features.mean(axis=0) @ _LANDSCAPE / 4) * 2.3))
