@@ -17,7 +17,7 @@ from tuner.search.request import TuneRequest
 from tuner.testing.search_contract import Opens, SearchContract, measured, product, request
 from tuner.types import Workload
 from workers.child import walled_search
-from workers.child.walled_search import WalledSearch, search_child, train_base
+from workers.child.walled_search import SECONDS, WalledSearch, search_child, train_base
 from workers.child.warm_child import WarmChild
 from workers.walls.levels import Level, Policy, choose
 
@@ -139,7 +139,7 @@ def test_a_child_that_is_killed_between_questions_is_replaced_and_knows_all(chil
         assert any(each.origin is Origin.MUTATION for each in more)
 
 
-def test_what_is_raised_meanwhile_ends_the_search_within_a_second(faulty: WarmChild) -> None:
+def test_what_is_raised_meanwhile_ends_the_search_long_before_its_deadline(faulty: WarmChild) -> None:
     def stop() -> None:
         raise TimeoutError
 
@@ -149,7 +149,7 @@ def test_what_is_raised_meanwhile_ends_the_search_within_a_second(faulty: WarmCh
         started = time.monotonic()
         with pytest.raises(TimeoutError):
             search.open(0, [], stop)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < SECONDS / 2
         search.read(1, wanted.tasks[1], nothing_meanwhile)
         assert search.open(1, [], nothing_meanwhile)
 

@@ -465,12 +465,13 @@ class _Slow(Searcher):
         return super().propose(task, count, meanwhile)
 
     def _work(self, meanwhile: Meanwhile) -> None:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             meanwhile()
             time.sleep(0.01)
             if self._clock is not None:
                 self._clock.now += 1.0
+        pytest.fail("the search was waited for")
 
 
 class _Abandoned(SimulatedFleet):
@@ -498,9 +499,7 @@ def test_cancelling_ends_the_job_at_once_and_keeps_what_was_measured() -> None:
 def test_cancelling_does_not_wait_for_the_search(opening: bool) -> None:
     ledger, fleet = MemoryLedger(1), _Abandoned(LLVM)
     ledger.stop = True
-    started = time.monotonic()
     tune(REQUEST, _Slow(REQUEST, opening=opening), fleet, ledger)
-    assert time.monotonic() - started < 5
     assert fleet.abandoned
     assert (ledger.certificates, ledger.failures) == ({}, {})
 
