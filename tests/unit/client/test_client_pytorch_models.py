@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -127,3 +128,14 @@ def test_groups_of_rows_have_a_matrix_each() -> None:
 def test_an_open_interval_of_a_histogram_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match="histc"):
         frontends.to_program(Model(Calls(lambda x: torch.histc(x, bins=4)).eval(), example_inputs=(FLOATS,)))
+
+
+def test_threads_translate_models_at_once() -> None:
+    """PyTorch itself fails in most of them: its tables change while it exports."""
+
+    def translated(rows: int) -> int:
+        model = nn.Sequential(nn.Linear(rows, 5), nn.GELU(), nn.LayerNorm(5)).eval()
+        return len(frontends.to_program(Model(model, example_inputs=(torch.randn(2, rows),))).weights)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(translated, range(3, 9))) == [4] * 6

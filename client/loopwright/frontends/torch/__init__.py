@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,8 @@ ACCEPTS = (
 OPTIONS = frozenset({"example_inputs", "state"})
 _MOST_CLASSES = 20
 """Of inputs and outputs of a saved program, each of which takes another try to load it."""
+_exporting = threading.RLock()
+"""PyTorch changes tables of its dispatcher while it exports or decomposes a model, and two threads at once fail."""
 
 
 def accepts(model: Any) -> bool:
@@ -195,7 +198,7 @@ def export(name: str, module: Any, inputs: tuple[Any, ...], named: Mapping[str, 
     """
     torch = importlib.import_module("torch")
     try:
-        with _quietly():
+        with _exporting, _quietly():
             return torch.export.export(module, inputs, dict(named or {}))
     except Exception as error:
         if "missing nn_module_stack metadata" in str(error):
@@ -258,7 +261,8 @@ def _decomposed(program: Any) -> Any:
     try:
         # It imports PyTorch.
         decompositions = importlib.import_module("loopwright.frontends.torch.decompositions")
-        return program.run_decompositions(decompositions.table(program))
+        with _exporting:
+            return program.run_decompositions(decompositions.table(program))
     except Exception as error:
         if overlapping := buffers.overlapping(program):
             raise UnsupportedModel(
