@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Exists, Select, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from db.devices import get_device_class
@@ -29,6 +29,8 @@ from tuner.types import DeviceState, MeasureCandidate
 
 _MOST_ANCESTORS = 50
 """Of a record. A search has fewer generations, unless data was tampered with. Not tuned."""
+_SAME = 1e-6
+"""Relative difference of two medians that are one measurement, written as text and read. Not tuned."""
 _ORDERS = {
     "newest": Keyset("records-newest", Trial.created_at, Trial.id, descending=True),
     "latency": Keyset("records-latency", Trial.median, Trial.id),
@@ -45,6 +47,24 @@ def _measured() -> Select[Trial, str, str, str, bool]:
         .join(Target, DeviceClass.target_id == Target.id)
         .outerjoin(Task, Trial.task_id == Task.id)
         .where(Trial.median.is_not(None))
+    )
+
+
+def _known(row: Mapping[str, Any]) -> Exists:
+    """Return the condition that the ledger has a program as measured: on its device class, or with the same result.
+
+    The result is the same if a machine with the same target had the same median: the export of this service's own.
+    """
+    of_target = select(DeviceClass.target_id).where(DeviceClass.id == row["device_class_id"]).scalar_subquery()
+    classes = select(DeviceClass.id).where(DeviceClass.target_id == of_target)
+    near = row["median"] * (1 - _SAME), row["median"] * (1 + _SAME)
+    return exists().where(
+        Trial.workload_hash == row["workload_hash"],
+        Trial.candidate_hash == row["candidate_hash"],
+        or_(
+            and_(Trial.device_class_id == row["device_class_id"], Trial.median.is_not(None)),
+            and_(Trial.device_class_id.in_(classes), Trial.median.between(*near)),
+        ),
     )
 
 
@@ -153,20 +173,14 @@ class Records:
     def import_(self, records: Iterable[ImportedRecord]) -> ImportCount:
         """Store measurements made elsewhere, all or none; those that the ledger has as measured are duplicates.
 
-        Their workloads and device classes have to be stored before.
+        So are those of this service's own exports. Their workloads and device classes have to be stored before.
         """
         imported = duplicates = 0
         with self._sessions.write() as session:
             # Sorted, so that two imports at once wait for each other's rows in the same order.
             for record in sorted(records, key=lambda record: (record.workload_hash, digest(record.trace_json))):
                 row = self._row(record)
-                measured = exists().where(
-                    Trial.workload_hash == record.workload_hash,
-                    Trial.device_class_id == record.device_class_id,
-                    Trial.candidate_hash == row["candidate_hash"],
-                    Trial.median.is_not(None),
-                )
-                is_new = not session.scalar(select(measured)) and insert_new(session, Trial, [row]) == 1
+                is_new = not session.scalar(select(_known(row))) and insert_new(session, Trial, [row]) == 1
                 if record.certificate is not None:
                     trial_id = row["id"] if is_new else session.scalar(_known_import(record, row["candidate_hash"]))
                     self._keep(session, record.certificate, trial_id)

@@ -187,6 +187,17 @@ def test_imports_keep_each_measurement_once(world: World) -> None:
     assert len(world.db.records.page().items) == len(trials) + 3
 
 
+def test_an_export_that_comes_back_is_known(world: World) -> None:
+    world.measured(0.5, 0.25)
+    target = world.device_class.target_json
+    alike, other = (world.db.devices.put(DeviceClass.imported(each, "tvm")) for each in (target, '{"kind":"cuda"}'))
+    back = [ImportedRecord("w0", alike, f"[{n}]", (secs,), "0.27") for n, secs in enumerate((0.5, 0.25000000001))]
+    assert world.db.records.import_(back) == ImportCount(imported=0, duplicates=2)
+    # Another machine of the same target measured something else, and one with another target the same.
+    unlike = [replace(back[0], run_secs=(0.50001,)), replace(back[0], device_class_id=other)]
+    assert world.db.records.import_(unlike) == ImportCount(imported=2, duplicates=0)
+
+
 def test_imports_at_once_keep_each_measurement_once(world: World) -> None:
     world.measured(0.5)
     records = [ImportedRecord("w0", world.device_class.id, f"[{n}, 1]", (0.25,), "0.27") for n in range(20)]

@@ -37,11 +37,17 @@ def exported(api: Api) -> list[dict[str, Any]]:
 
 
 def archive(data: bytes, certificates: list[dict[str, str]]) -> bytes:
-    """Return an export with other certificates."""
+    """Return an export with other certificates, and with latencies of another machine."""
     workloads, records = unpack(data)
+    records = "".join(f"{json.dumps(_slower(json.loads(line)))}\n" for line in records.splitlines())
     signed = BytesIO()
     signed.writelines(f"{json.dumps(each)}\n".encode() for each in certificates)
     return b"".join(packed(len(workloads.encode()), [(workloads, records)], BytesIO(), signed))
+
+
+def _slower(line: list[Any]) -> list[Any]:
+    number, (trace, run_secs, *rest) = line
+    return [number, [trace, [1.5 * float(seconds) for seconds in run_secs], *rest]]
 
 
 def imported(api: Api, data: bytes) -> dict[str, Any]:
