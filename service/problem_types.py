@@ -73,7 +73,10 @@ PROBLEM_TYPES = (
         "An operator runs `scripts/setup`.",
     ),
     ProblemType(
-        "method-not-allowed", 405, "The path exists, but not with this method.", "See the header `Allow`, or this page."
+        "method-not-allowed",
+        405,
+        "The path exists, but not with this method.",
+        "See `/openapi.json`, or the [reference](README.md).",
     ),
     ProblemType(
         "body-too-slow",

@@ -146,13 +146,15 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_COMPLAINT else f"{text[:_LONGEST_COMPLAINT]}…"
 
 
-def _http(_: Request, error: HTTPException) -> JSONResponse:
+def _http(request: Request, error: HTTPException) -> JSONResponse:
     if error.status_code == 400 and error.__cause__ is not None:
         # FastAPI could not read the body: it is text in another encoding, say.
         reason = f"{type(error.__cause__).__name__}: {error.__cause__}"
         return answer(ProblemError(422, "invalid-request", f"body: not JSON in UTF-8 ({reason})"))
     phrase = http.HTTPStatus(error.status_code).phrase
     detail = str(error.detail) if error.detail else phrase
+    if error.status_code == 405:
+        detail = f"This path does not take {request.method}. /openapi.json lists the methods of each path."
     return answer(ProblemError(error.status_code, phrase.lower().replace(" ", "-"), detail, phrase, error.headers))
 
 

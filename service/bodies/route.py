@@ -53,9 +53,15 @@ class ParsedRoute(APIRoute):
 
         async def parsed(request: Request) -> Response:
             body = await request.body()
-            if not body or "json" not in request.headers.get("content-type", "").lower():
+            if not body:
                 return await handle(request)  # which answers what it should be
-            found = await anyio.to_thread.run_sync(_parse, model, body, limiter=context_of(request).parsers)
+            content_type = request.headers.get("content-type", "")
+            found: BaseModel | list[dict[str, Any]]
+            if "json" in content_type.lower():
+                found = await anyio.to_thread.run_sync(_parse, model, body, limiter=context_of(request).parsers)
+            else:
+                wrong = f"its Content-Type is {content_type or 'missing'}; send JSON as application/json"
+                found = [{"type": "content_type", "loc": ("body",), "msg": wrong}]
             if isinstance(found, BaseModel):
                 return await handle(_ParsedRequest(request, body, found))
             try:

@@ -30,7 +30,7 @@ class Verified:
     state: State
     """``holds``, ``wrong``, ``slower`` or ``not checked``."""
     reason: str | None = None
-    """Why, in words; None if it holds."""
+    """Why, in words, or that it holds but takes much longer here than certified; else None."""
     error: float | None = None
     """Largest difference of the results over the reference's largest magnitude; None if nothing was checked."""
     us: float | None = None

@@ -350,7 +350,7 @@ ENGINES = Layout(
     (
         Column("engine"),
         Column("latency", is_number=True),
-        Column("over Loopwright's", is_number=True),
+        Column("times Loopwright's", is_number=True),
         Column("error", is_number=True),
         Column("compiled in", is_number=True),
         Column("how", folds=True),

@@ -131,6 +131,13 @@ def test_a_body_that_is_no_submission_is_refused(api: Api, text: str) -> None:
     _problem(_post(api, text), 422, "invalid-request")
 
 
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
+def test_a_body_of_another_type_than_json_is_refused_with_its_type(api: Api, content_type: str) -> None:
+    headers = api.headers | {"Content-Type": content_type}
+    answer = api.http.post("/api/v1/jobs", content="{}", headers=headers)
+    _problem(answer, 422, "invalid-request", f"body: its Content-Type is {content_type}; send JSON")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "kind", "token"),
     [
@@ -148,8 +155,8 @@ def test_a_body_that_is_no_submission_is_refused(api: Api, text: str) -> None:
         # Not corrected by a redirect, which would lead to whatever host the request names.
         ("GET", "/api/v1/jobs/", 404, "not-found", ""),
         ("GET", "/api/v2/jobs", 404, "not-found", "/api/v2/jobs"),
-        ("PUT", "/api/v1/jobs", 405, "method-not-allowed", ""),
-        ("DELETE", "/api/v1/jobs/nothing", 405, "method-not-allowed", ""),
+        ("PUT", "/api/v1/jobs", 405, "method-not-allowed", "does not take PUT"),
+        ("DELETE", "/api/v1/jobs/nothing", 405, "method-not-allowed", "does not take DELETE"),
         ("POST", "/healthz", 405, "method-not-allowed", ""),
         ("GET", "/api/v1/records?sort=colour", 422, "invalid-request", "sort"),
         ("GET", "/api/v1/records?target=quantum", 422, "invalid-target", "quantum"),

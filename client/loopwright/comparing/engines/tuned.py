@@ -21,7 +21,10 @@ def _prepared(case: Case) -> Prepared:
         compiled = client.compile(model, target, verify=False)
         report = client.last_report
     assert report is not None
-    return on_virtual_machine(compiled, case, f"{len(report.hits)} of {len(report.functions)} functions tuned")
+    tuned = sum(function.outcome == "tuned" for function in report.functions)
+    baselines = len(report.hits) - tuned
+    unscheduled = f", {baselines} best as TVM compiles them" if baselines else ""
+    return on_virtual_machine(compiled, case, f"{tuned} of {len(report.functions)} functions tuned{unscheduled}")
 
 
 def on_virtual_machine(compiled: Any, case: Case, note: str) -> Prepared:
