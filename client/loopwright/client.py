@@ -24,7 +24,6 @@ from loopwright.frontends.program import Program
 from loopwright.jobs.check_result import CheckResult, gate_against
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
-from loopwright.jobs.progress import telling
 from loopwright.jobs.submit_options import BudgetAndModelOptions, SubmitOptions
 from loopwright.jobs.targets import as_text, on_wire
 from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, Tune, as_model
@@ -606,6 +605,7 @@ class Client:
         source = as_model(model, **options)
         require_tvm()
         from loopwright.comparing import compare, writing
+        from loopwright.jobs.progress import telling
 
         engines = compare.engines_named(against)
         amount = compare.Rounds(processes, rounds)

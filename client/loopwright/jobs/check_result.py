@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import xml.etree.ElementTree as xml
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from loopwright import schemas
 from loopwright.errors import CheckFailed
@@ -17,6 +14,9 @@ from loopwright.jobs.job import Job
 from loopwright.results.tables import GATE
 from loopwright.results.units import latency
 from loopwright.session.transport import body
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class CheckResult:
         """JUnit XML: a test case for the whole model, and one for each function."""
         functions = self.result.functions
         failures = int(not self.passed) + sum(function.change == "failed" for function in functions)
+        import xml.etree.ElementTree as xml
+
         suite = xml.Element(
             "testsuite", name=f"loopwright check {self.job.name}", tests=str(1 + len(functions)), failures=str(failures)
         )

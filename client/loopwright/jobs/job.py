@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from rich.table import Table
-
 from loopwright import schemas
 from loopwright.errors import (
     CouldNotReach,
@@ -25,7 +23,6 @@ from loopwright.errors import (
 )
 from loopwright.extras import require_tvm
 from loopwright.jobs.job_diff import JobDiff
-from loopwright.jobs.progress import ProgressView
 from loopwright.jobs.submit_options import BudgetOptions
 from loopwright.model import Tune
 from loopwright.results import tables
@@ -36,6 +33,7 @@ from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 SILENCE = 45.0
 """Seconds without a byte after which an event stream is taken for dead (the service sends comments more often)."""
@@ -332,6 +330,8 @@ class Job:
             WaitTimedOut: the time is over; the job goes on.
             CouldNotReach: the service has been away for longer than retries bridge.
         """
+        from loopwright.jobs.progress import ProgressView
+
         deadline = None if timeout is None else time.monotonic() + timeout
         with ProgressView(enabled=progress, console=console) as view:
             self.refresh()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
-from rich.table import Table
 
 from loopwright import schemas
 from loopwright.results.tables import Column, Layout, Row, called, to_pandas
 from loopwright.results.units import latency, ratio
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class DiffRow(BaseModel):

@@ -6,18 +6,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from loopwright import schemas
 from loopwright.errors import WaitTimedOut
 from loopwright.jobs import targets
 from loopwright.jobs.job import POLL, Job
-from loopwright.jobs.progress import ProgressView
 from loopwright.results.tables import TARGETS
 from loopwright.session.transport import Transport
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 class JobGroup(Mapping[str, Job]):
@@ -91,6 +89,8 @@ class JobGroup(Mapping[str, Job]):
             WaitTimedOut: the time is over; the jobs go on.
             CouldNotReach: the service has been away for longer than retries bridge.
         """
+        from loopwright.jobs.progress import ProgressView
+
         deadline = None if timeout is None else time.monotonic() + timeout
         with ProgressView(enabled=progress, console=console, titles=self._names()) as view:
             while True:

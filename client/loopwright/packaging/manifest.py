@@ -14,7 +14,7 @@ NAME = "manifest.json"
 
 
 class Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class TensorSpec(Part):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from loopwright import schemas
 from loopwright.results.tables import ENGINES, to_pandas
 from loopwright.results.units import interval_words, latency, plural, ratio
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Comparison(schemas.Comparison):

@@ -7,14 +7,15 @@ import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
-from rich.table import Table
-from rich.text import Text
 
 from loopwright import schemas
 from loopwright.results.units import latency, plural, ratio
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SHOWN = 50
 """Rows of a list that are shown where nobody asked for all."""
@@ -57,6 +58,9 @@ class Layout(Generic[Shown]):
 
     def rich(self, items: Sequence[Shown]) -> Table:
         """Return a table for a terminal."""
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in self.columns:
             justify: Literal["left", "right"] = "right" if column.is_number else "left"

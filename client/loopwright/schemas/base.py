@@ -32,7 +32,7 @@ WorkloadHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 class Wire(BaseModel):
     """Base of every wire model: unknown fields of a request are an error, not silence."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class AppliedRule(Wire):

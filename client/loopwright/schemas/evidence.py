@@ -55,7 +55,7 @@ class CarriedCertificate(Wire):
 class Read(BaseModel):
     """A part of a document, in which later versions may have more fields."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class Machine(Read):

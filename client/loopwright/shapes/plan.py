@@ -11,14 +11,13 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Any, SupportsIndex, TypeAlias, TypeGuard
-
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard
 
 from loopwright.results.tables import Column, Layout, Row
 from loopwright.results.units import plural
+
+if TYPE_CHECKING:
+    from rich.console import Group
 
 Calls: TypeAlias = range | Mapping[int, float]
 """Extents that are equally frequent, or the weight of each."""
@@ -95,8 +94,10 @@ class Portfolio:
         return BUCKETS.html(self.buckets, str(self))
 
     def __rich__(self) -> Group:
-        table: Table = BUCKETS.rich(self.buckets)
-        return Group(Text(str(self)), table)
+        from rich.console import Group
+        from rich.text import Text
+
+        return Group(Text(str(self)), BUCKETS.rich(self.buckets))
 
 
 def is_portfolio(shapes: object) -> TypeGuard[Portfolio | Extents]:

@@ -172,7 +172,10 @@ def test_another_tvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_importing_is_light() -> None:
     script = (
-        "import sys, loopwright.cli; print(loopwright.__version__);"
+        "import sys, loopwright.client;"
+        "assert not {'loopwright.jobs.progress', 'xml.etree.ElementTree'} & set(sys.modules), 'what few calls need';"
+        "assert not loopwright.schemas.Job.__pydantic_complete__, 'a schema is built when it is used';"
+        "import loopwright.cli; print(loopwright.__version__);"
         "assert not {'tvm', 'tvm_ffi', 'numpy', 'pandas', 'torch'} & set(sys.modules), 'heavy'"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
