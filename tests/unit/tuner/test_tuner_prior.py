@@ -13,7 +13,7 @@ from loopwright.codegen.rule import applied_rule
 from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
-from tests.support.convolution_programs import pool, winograd_image, winograd_result
+from tests.support.convolution_programs import depthwise_nhwc, pool, winograd_image, winograd_result
 from tests.support.rule_programs import (
     TARGET,
     attention,
@@ -87,6 +87,26 @@ def test_one_thread_runs_no_parallel_loop(mod: tvm.IRModule) -> None:
     rule = applied_rule(next(iter(prior.choices(mod, target))))
     assert rule is not None
     assert rule.knobs["parallel"] == 0
+
+
+@pytest.mark.parametrize(("size", "window", "rows"), [(14, 5, 14), (20, 3, 4), (30, 3, 6), (3, 3, 1)])
+def test_a_tile_of_a_depthwise_convolution_divides_the_line(size: int, window: int, rows: int) -> None:
+    rule = applied_rule(next(iter(prior.choices(depthwise_nhwc(size, 16, window, 1), TARGET))))
+    assert rule is not None
+    assert (rule.name, rule.knobs["rows"]) == ("column_reduce", rows)
+
+
+@pytest.mark.parametrize("height", [2, 4, 8])
+def test_a_pooling_of_few_lines_has_a_first_choice(height: int) -> None:
+    mod = pool(1, 6, height, 40, window=2, stride=2, kind="max", layout="NCHW")
+    check_results(mod, scheduled_module(mod, next(iter(prior.choices(mod, TARGET))), TARGET))
+
+
+@pytest.mark.parametrize(("shape", "tasks"), [((125, 24), 8), ((128, 24), 1), ((9, 8), 8), ((2, 9, 8), 1)])
+def test_an_odd_number_of_vectors_is_shared_in_more_parts(shape: tuple[int, ...], tasks: int) -> None:
+    rule = applied_rule(next(iter(prior.choices(silu(*shape), TARGET))))
+    assert rule is not None
+    assert (rule.name, rule.knobs["tasks"]) == ("elementwise", tasks)
 
 
 @pytest.mark.parametrize(("count", "divides"), [(24, True), (28, True), (20, True), (23, False)])

@@ -39,17 +39,28 @@ class Columns:
         """The number of elements that a result is reduced from."""
         return math.prod(extent for _, extent in self.block.reduced)
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether neighbouring lanes read elements that are no neighbours, so that a vector is gathered."""
+        step, _ = self._place(self.lane)
+        return step > 1
+
     def read(self, axis: int | None, results: int) -> int:
         """Return how many steps along an axis of the image are read for that many results along one of the block's."""
         if axis is None:
             return 1
+        step, extent = self._place(axis)
+        return results * step + max(0, extent - self.extent(axis) * step)
+
+    def _place(self, axis: int) -> tuple[int, int]:
+        """Return the step along the image from one result along an axis to the next, and the image's extent there."""
         var = self.block.spatial[axis][0]
         load = max(self.block.loads, key=lambda load: len(load.indices))
         for index, extent in zip(load.indices, load.source.shape, strict=True):
             step = coefficient(index, var)
             if contains(index, var) and step:
-                return results * step + max(0, int(extent) - self.extent(axis) * step)
-        return results
+                return step, int(extent)
+        return 1, 0
 
     @staticmethod
     def of(program: AnalysedProgram) -> Columns | None:

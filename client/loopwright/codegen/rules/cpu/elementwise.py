@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from tvm.s_tir import Schedule
@@ -24,7 +25,8 @@ class Elementwise:
         return (Knob("tasks", _TASKS), Knob("vectors", (1, 2, 4)))
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
-        for tasks in (1, 4, 0):
+        best = min(_TASKS[1:], key=lambda tasks: _idle(program, machine, tasks))
+        for tasks in dict.fromkeys((best, 4, 0)):
             yield {"tasks": tasks, "vectors": 1}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
@@ -43,16 +45,31 @@ def _schedule(schedule: Schedule, program: AnalysedProgram, name: str, machine: 
     width = machine.lanes * values["vectors"]
     *outer, inner = loops
     if values["tasks"]:
-        extent = int(schedule.get(inner).extent)
-        # Each part is a whole number of vectors, if the extent is one.
-        whole = extent // width if extent % width == 0 else extent
-        parts = largest_divisor(whole, values["tasks"] * machine.threads)
+        parts = _parts(int(schedule.get(inner).extent), width, values["tasks"] * machine.threads)
         if parts > 1 and not outer:
             part, inner = schedule.split(inner, [parts, None])
             outer = [part]
         if outer:
             parallelize(schedule, fuse(schedule, outer))
     vectorize(schedule, name, inner, width)
+
+
+def _parts(extent: int, width: int, most: int) -> int:
+    """Return how many equal parts an axis has: each is a whole number of vectors, if the axis is."""
+    return largest_divisor(extent // width if extent % width == 0 else extent, most)
+
+
+def _idle(program: AnalysedProgram, machine: MachineLimits, tasks: int) -> float:
+    """Return how many times as long the slowest thread takes as with equal shares, to a tenth.
+
+    Axes that are not fused have outer loops, which are shared as they are.
+    """
+    block = program.blocks[-1]
+    *outer, inner = [extent for _, extent in block.spatial if extent > 1] or [1]
+    if is_flat(program) and outer:
+        inner *= outer.pop()
+    parts = math.prod(outer) if outer else _parts(inner, machine.lanes, tasks * machine.threads)
+    return round(math.ceil(parts / machine.threads) * machine.threads / parts, 1)
 
 
 def is_flat(program: AnalysedProgram) -> bool:

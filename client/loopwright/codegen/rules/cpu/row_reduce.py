@@ -29,6 +29,9 @@ _MAPPED = ("float32", "int8", "uint8")
 _SHORT = 1024
 """Elements of rows up to which two at a time are tried first: they stay in the first cache. With rows of 70
 to 900 elements, 11 functions took 0.84 times as long as with one row, or four, at a time (AMD Zen 4)."""
+_WORTH_THREADS = 2000
+"""Vectors of all blocks from which two threads took less time than one: softmax of 1,250 took as long on both, and
+layer normalisation of 3,600 0.73 times as long on two (AMD Zen 4)."""
 _MOST_AXES = 2
 """With more axes in one, TVM does not see that the elements of a vector are neighbours."""
 
@@ -51,10 +54,14 @@ class RowReduce:
         if length <= _SHORT:
             choices = ((vectors, 2), (vectors, 1), (vectors, 4))
         # With one thread to run it, a parallel loop took 1.0 to 1.5 times as long as a serial one.
-        first, other = (_PARALLEL, _SERIAL) if machine.threads > 1 else (_SERIAL, _PARALLEL)
-        for count, rows in choices:
+        work = sum(block.iterations for block in program.blocks) / machine.lanes
+        is_long = machine.threads > 1 and work > _WORTH_THREADS
+        first, other = (_PARALLEL, _SERIAL) if is_long else (_SERIAL, _PARALLEL)
+        (vectors, together), *rest = choices
+        for parallel in (first, other):
+            yield {"parallel": parallel, "vectors": vectors, "rows": together}
+        for count, rows in rest:
             yield {"parallel": first, "vectors": count, "rows": rows}
-        yield {"parallel": other, "vectors": choices[0][0], "rows": choices[0][1]}
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         rows = row_axes(program)
