@@ -33,7 +33,7 @@ CEILINGS = {
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races, and races that share processes.
     # Starts of Ray that a busy machine draws out. Rates within caches, and models without schedules as one program.
-    "workers": 9_060,
+    "workers": 9_100,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
@@ -56,7 +56,7 @@ CEILINGS = {
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them.
-    "tests": 62_280,
+    "tests": 62_480,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 15_650,
