@@ -38,7 +38,7 @@ CEILINGS = {
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
     # Leases of devices, and an archive of what is deleted. Versions of what is stored, statements that are made once.
-    "db": 10_280,
+    "db": 10_330,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
     # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers.
     "service": 10_740,

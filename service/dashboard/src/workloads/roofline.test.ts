@@ -34,13 +34,13 @@ it("each memory rises to the arithmetic, which is flat, and one of them limits",
 
 it("memories that end close to each other have one label, at the end of the slowest", () => {
   const roof = roofOf({ peaks, intensity: 0.25, limit: "L2" });
-  expect(labelsOf(roof?.lines ?? [])).toEqual(["DRAM", "L2", "L1", "arithmetic"]);
+  expect(labelsOf(roof?.lines ?? [])).toEqual(["L2, DRAM", "", "L1", "arithmetic"]);
   const caches = [
     { name: "L1", bytes: 2 ** 16, bytes_per_s: 90e9 },
     { name: "L2", bytes: 2 ** 21, bytes_per_s: 50e9 },
   ];
   const close = roofOf({ peaks: { ...peaks, caches }, intensity: 0.25, limit: "L2" });
-  expect(labelsOf(close?.lines ?? [])).toEqual(["DRAM", "L1, L2", "", "arithmetic"]);
+  expect(labelsOf(close?.lines ?? [])).toEqual(["L1, L2, DRAM", "", "", "arithmetic"]);
 });
 
 it("the limits are in words with their rates", () => {

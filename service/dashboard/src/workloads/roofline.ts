@@ -21,7 +21,7 @@ export interface Roof {
 const MARGIN = 8;
 const ARITHMETIC = "arithmetic";
 /** Lines whose ends are closer, as a factor of the intensity, have one label. */
-const CLOSE = 2;
+const CLOSE = 3;
 
 /** What the device can reach at each arithmetic intensity; null where its peaks are not known for this data type. */
 export function roofOf({
