@@ -83,9 +83,11 @@ def test_the_layout_can_be_kept() -> None:
     assert '"conv2d_nchw"' in mod.script()
 
 
-@pytest.mark.parametrize(("groups", "keeps"), [(1, False), (2, True), (6, True)])
-def test_a_single_convolution_keeps_its_layout_if_it_has_groups(groups: int, keeps: bool) -> None:
-    model, x = normalised(nn.Conv2d(6, 12, 3, groups=groups), nn.ReLU()), torch.randn(1, 6, 7, 9)
+@pytest.mark.parametrize(("groups", "columns", "keeps"), [(1, 9, False), (2, 9, True), (6, 9, False), (6, 14, True)])
+def test_a_single_convolution_keeps_its_layout_if_it_has_groups_of_channels_or_long_lines(
+    groups: int, columns: int, keeps: bool
+) -> None:
+    model, x = normalised(nn.Conv2d(6, 12, 3, groups=groups), nn.ReLU()), torch.randn(1, 6, 7, columns)
     assert ("transpose" not in " ".join(called(check(model, x)))) == keeps
 
 
