@@ -7,6 +7,7 @@ with the operands' types: an index of 32 bits that claims to have 8 would pass f
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from tvm.ir import Call, Expr, TensorLoad, prim
 
@@ -28,7 +29,8 @@ _OTHERS = (
 def claims_another_type(expr: Expr) -> bool:
     """Return whether an expression has another type than its operands give it. Its operands themselves are not looked
     at, nor are the results of calls of functions, whose types only code generation knows."""
-    if not _is_looked_at(type(expr)):
+    kind: Any = type(expr)
+    if not _is_looked_at(kind):
         return False
     own = _dtype(expr)
     match expr:
@@ -65,8 +67,8 @@ def claims_another_type(expr: Expr) -> bool:
 
 
 @functools.cache
-def _is_looked_at(kind: type) -> bool:
-    """Return whether expressions of a class can claim another type: asked of millions, most of which are variables."""
+def _is_looked_at(kind: Any) -> bool:
+    """Return whether expressions of this class can claim another type: most are variables."""
     return issubclass(kind, (*_OF_EQUALS, *_COMPARISONS, *_OTHERS))
 
 

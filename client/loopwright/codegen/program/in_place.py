@@ -47,7 +47,7 @@ class _InPlace(CallRewriter):
             return call
         for position, argument in enumerate(call.args[1].fields):
             is_changeable = any(argument.same_as(each) for each in self.changeable)
-            if is_changeable and self.uses[argument] == 1 and (writer := writing(func, position)) is not None:
+            if is_changeable and self.uses()[argument] == 1 and (writer := writing(func, position)) is not None:
                 reference = self.builder_.add_func(writer, f"{call.args[0].name_hint}_in_place")
                 return relax.op.call_tir_inplace(reference, call.args[1], position, list(call.ty_args))
         return call
