@@ -23,6 +23,8 @@ _DELIVERY_DAYS = 30
 """For deliveries of webhooks."""
 _WORKER_DAYS = 90
 """For workers that are not seen any more: names of containers do not come again."""
+_JITTER = random.Random()
+"""Of this module: Python's own generator is left to whoever seeds it."""
 
 log = logging.getLogger("loopwright.housekeeping")
 
@@ -37,7 +39,7 @@ class Housekeeping:
 
     def run(self, stop: threading.Event) -> None:
         """Do rounds until told to stop."""
-        while not stop.wait(_ROUND_SECONDS * random.uniform(0.5, 1.5)):
+        while not stop.wait(_ROUND_SECONDS * _JITTER.uniform(0.5, 1.5)):
             try:
                 self.round(stop)
             except Unavailable as error:
@@ -51,7 +53,7 @@ class Housekeeping:
         self._db.audit.forget(self._audit_days)
         self._db.webhooks.forget(_DELIVERY_DAYS)
         self._db.workers.forget(_WORKER_DAYS)
-        if random.random() < 1 / _CORRECTED:
+        if _JITTER.random() < 1 / _CORRECTED:
             self._db.job_counts.correct()
         self._sweep(stop)
 

@@ -257,7 +257,7 @@ class World:
                 (columns, "secrets"): drawn,
                 (device_turns, "elapsed"): lambda: self.scheduler.now,
                 (actor_pool, "living"): lambda names: {name: name for name in names},
-                (housekeeping, "random"): draw,
+                (housekeeping, "_JITTER"): draw,
                 (controller, "Deliverer"): _NoDeliverer,
             }
         ):

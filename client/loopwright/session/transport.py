@@ -29,6 +29,8 @@ DOWNLOAD_SECONDS = 120.0
 """Until a part of a file, which is sent while it is made. A busy service gives up before that."""
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may be gone on the next try."""
+_JITTER = random.Random()
+"""Of this module: the user's program may have seeded Python's own generator."""
 
 
 class Transport:
@@ -205,7 +207,7 @@ def _problem(response: httpx.Response) -> ServiceError:
 
 def retry_delay(attempt: int) -> float:
     """Seconds before the next attempt: doubling, spread so that many clients do not come back at once."""
-    return min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY) * random.uniform(0.75, 1.25)
+    return min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY) * _JITTER.uniform(0.75, 1.25)
 
 
 def _delay(response: httpx.Response, attempt: int, attempts: int, patience: float) -> float | None:
@@ -218,6 +220,6 @@ def _delay(response: httpx.Response, attempt: int, attempts: int, patience: floa
     value = response.headers.get("Retry-After", "")
     if not value.isdigit():
         return retry_delay(attempt) if attempt < attempts else None
-    delay = float(value) * random.uniform(1.0, 1.5)
+    delay = float(value) * _JITTER.uniform(1.0, 1.5)
     may_wait = delay <= patience if response.status_code == httpx.codes.TOO_MANY_REQUESTS else attempt < attempts
     return min(delay, LONGEST_DELAY) if may_wait else None

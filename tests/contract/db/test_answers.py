@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import pytest
 from fastapi import Response
@@ -15,6 +14,7 @@ from db.access.visibility import Viewer
 from db.states import Scope
 from service.api.answers import Answers, Make, Read
 from tests.contract.db.conftest import World
+from tests.support.own_loop import run
 from tests.support.waiting import wait_for
 
 ADA, BOB, GUEST = Viewer("ada"), Viewer("bob"), Viewer(None)
@@ -49,10 +49,6 @@ def names(world: World) -> Names:
         world.db.users.create(name, Scope.SUBMIT, Quota())
     world.job("w0", name="open")
     return Names(world)
-
-
-def run(asking: Coroutine[Any, Any, Response]) -> Response:
-    return asyncio.run(asking)
 
 
 def text(response: Response) -> str:

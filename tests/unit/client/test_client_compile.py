@@ -68,7 +68,8 @@ def test_the_service_is_asked_for_the_target(service: FakeService, client: loopw
     client.apply(MM_RELU, LLVM)
     [request] = service.requests
     assert (request.method, request.path) == ("POST", LOOKUP)
-    assert request.json() == {"functions": [HASH], "target": LLVM, "device_class": None, "modules": False}
+    asked = {"functions": [HASH], "target": LLVM, "device_class": None, "modules": False, "imported": False}
+    assert request.json() == asked
 
 
 def test_auto_is_what_the_service_would_take(service: FakeService, client: loopwright.Client, tuned: Schedule) -> None:
