@@ -31,5 +31,5 @@ def test_what_an_actor_prints_is_rotated(cluster: Cluster) -> None:
 def test_no_agent_of_ray_runs(cluster: Cluster) -> None:
     started = [" ".join(process.cmdline()) for process in psutil.Process().children(recursive=True)]
     agents = [command for command in started if command.startswith(sys.executable) and "agent" in command]
-    assert len(agents) == 2
+    assert len(agents) >= 2  # those of another cluster of this process, too
     assert all("no_agent.py" in command for command in agents), agents

@@ -64,7 +64,7 @@ def test_those_who_see_the_same_have_one_answer(names: Names) -> None:
     async def all_ask() -> list[Response]:
         return await asyncio.gather(*(names.ask(viewer) for viewer in [ADA, BOB, GUEST] * 20))
 
-    answers = asyncio.run(all_ask())
+    answers = run(all_ask())
     assert {text(answer) for answer in answers} == {"open"}
     assert len({answer.headers["ETag"] for answer in answers}) == 1
     # Made again only for those that came after a commit of somebody else.
@@ -111,7 +111,7 @@ def test_an_answer_is_as_new_as_its_request(world: World, names: Names) -> None:
         return await names.ask(ADA), await later[0]
 
     later: list[asyncio.Task[Response]] = []
-    first, second = asyncio.run(both())
+    first, second = run(both())
     assert (text(first), text(second)) == ("open", "new open")
 
 
@@ -168,7 +168,7 @@ def test_the_least_recently_used_are_forgotten(world: World, names: Names) -> No
     async def are_made(*urls: str) -> list[bool]:
         return [await is_made(url) for url in urls]
 
-    alone(lambda: asyncio.run(are_made("a", "b", "a", "c", "d", "a", "b"))[2:] == [False, True, True, False, True])
+    alone(lambda: run(are_made("a", "b", "a", "c", "d", "a", "b"))[2:] == [False, True, True, False, True])
 
 
 def test_a_long_answer_is_not_kept(world: World) -> None:
