@@ -23,8 +23,6 @@ _DELIVERY_DAYS = 30
 """For deliveries of webhooks."""
 _WORKER_DAYS = 90
 """For workers that are not seen any more: names of containers do not come again."""
-_JITTER = random.Random()
-"""Of this module: Python's own generator is left to whoever seeds it."""
 
 log = logging.getLogger("loopwright.housekeeping")
 
@@ -34,12 +32,13 @@ class Housekeeping:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._db = database
+        self._jitter = random.Random()  # Python's own generator is left to whoever seeds it
         self._audit_days = settings.audit_days
         self._ages = Ages(settings.event_days, settings.trial_days, settings.job_days)
 
     def run(self, stop: threading.Event) -> None:
         """Do rounds until told to stop."""
-        while not stop.wait(_ROUND_SECONDS * _JITTER.uniform(0.5, 1.5)):
+        while not stop.wait(_ROUND_SECONDS * self._jitter.uniform(0.5, 1.5)):
             try:
                 self.round(stop)
             except Unavailable as error:
@@ -53,7 +52,7 @@ class Housekeeping:
         self._db.audit.forget(self._audit_days)
         self._db.webhooks.forget(_DELIVERY_DAYS)
         self._db.workers.forget(_WORKER_DAYS)
-        if _JITTER.random() < 1 / _CORRECTED:
+        if self._jitter.random() < 1 / _CORRECTED:
             self._db.job_counts.correct()
         self._sweep(stop)
 

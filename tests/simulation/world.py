@@ -257,7 +257,7 @@ class World:
                 (columns, "secrets"): drawn,
                 (device_turns, "elapsed"): lambda: self.scheduler.now,
                 (actor_pool, "living"): lambda names: {name: name for name in names},
-                (housekeeping, "_JITTER"): draw,
+                (housekeeping, "random"): SimpleNamespace(Random=lambda: draw),
                 (controller, "Deliverer"): _NoDeliverer,
             }
         ):
