@@ -6,8 +6,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,33 +16,33 @@ from urllib.parse import quote
 from loopwright import frontends, schemas
 from loopwright.applying.report import ApplyReport
 from loopwright.codegen.math_mode import FP32, MathMode
+from loopwright.compile_options import CompileOptions
 from loopwright.errors import NotFound
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
-from loopwright.frontends.program import Program
 from loopwright.jobs.check_result import CheckResult, gate_against
 from loopwright.jobs.job import Job
 from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import BudgetAndModelOptions, SubmitOptions
-from loopwright.jobs.targets import as_text, on_wire
-from loopwright.model import Model, ModelOptions, OtherOptions, Shapes, Tune, as_model
+from loopwright.jobs.targets import as_text, on_wire, tvm_target
+from loopwright.model import ModelOptions, OtherOptions, Shapes, Tune, as_model
 from loopwright.results import archive
 from loopwright.results.best import Best
 from loopwright.results.importing import import_pair
 from loopwright.results.tables import BESTS, RECORDS, Listing
 from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
+from loopwright.service_bests import ServiceBests
 from loopwright.session import config
 from loopwright.session.access import Access
-from loopwright.session.transport import Transport, body, parse
+from loopwright.session.transport import TIMEOUT, Transport, body, parse
 from loopwright.session.webhooks import Webhooks
 from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_portfolio
 
 if TYPE_CHECKING:
-    from loopwright.applying.lookup import Ask, LookedUp
-    from loopwright.caching.entry import Entry
+    from loopwright.applying.lookup import LookedUp
+    from loopwright.compiler import Compiler
     from loopwright.decoding.decoder import Decoder
     from loopwright.locking.lock import Lock
-    from loopwright.packaging.load import PackagedModel
     from loopwright.packs.manifest import PackManifest
     from loopwright.results.comparison import Comparison
 
@@ -61,7 +60,7 @@ class Client:
     or a ``tvm.target.Target``.
     """
 
-    def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
+    def __init__(self, url: str | None = None, token: str | None = None, timeout: float = TIMEOUT) -> None:
         """Find the service, without connecting to it; the first request connects.
 
         Args:
@@ -79,7 +78,7 @@ class Client:
         """Users, tokens and usage."""
         self.webhooks: Webhooks = Webhooks(self._transport)
         """Addresses that the service notifies of events."""
-        self._keys: dict[str, schemas.SigningKey] = {}
+        self._bests = ServiceBests(self._transport)
         self.last_report: ApplyReport | None = None
         """Which functions were tuned and which missed in the last `apply`, `compile` or `package`."""
         self.last_plan: Portfolio | None = None
@@ -356,12 +355,7 @@ class Client:
             The lowered module, its target, the bests by name of function, and what was predicted for other functions.
         """
         source = as_model(model, **options)
-        require_tvm()
-        if lock is None:
-            ask = self._ask(target, is_instant=tune is not None)
-            return self._looked_up(_program(source, source.shape), ask, target, params, tune)
-        [found] = self._look_up_all([_program(source, source.shape)], target, params, _locked(lock, target))
-        return found
+        return self._compiler().look_up(source, CompileOptions.of(target, params, lock=lock, tune=tune))
 
     def apply(
         self,
@@ -386,7 +380,11 @@ class Client:
             UnsupportedModel: the model cannot be turned into a module; the message names the part.
             TvmUnavailable: TVM is not installed.
         """
-        applied, _ = self._apply(self.look_up(mod, target, tune=tune, **options))
+        looked_up = self.look_up(mod, target, tune=tune, **options)
+        from loopwright.applying.apply import apply
+
+        applied, report = apply(looked_up)
+        self._report(report)
         return applied
 
     def plan_shapes(
@@ -416,13 +414,10 @@ class Client:
             InvalidModule: the model has no Relax function with the symbolic extent.
         """
         require_tvm()
-        from loopwright.applying import dispatch as shape_dispatch
+        from loopwright.compiler import plan
 
         source = as_model(model, **options) if shapes is None else as_model(model, shapes=shapes, **options)
-        program = _program(source, {})
-        self.last_plan = shape_dispatch.plan(
-            program, source.portfolio, max_buckets=max_buckets, bucket_price=bucket_price
-        )
+        self.last_plan = plan(source, max_buckets=max_buckets, bucket_price=bucket_price)
         return self.last_plan
 
     def compile(
@@ -487,21 +482,23 @@ class Client:
             TvmUnavailable: TVM is not installed.
         """
         source = as_model(mod, **options)
-        if tune is not None and (lock is not None or is_portfolio(source.shapes)):
-            raise ValueError("tune is for a model that has one shape, and no lock; leave out lock, shapes or tune")
-        locked = None if lock is None else _locked(lock, target)
+        settings = CompileOptions.of(target, params, verify=verify, lock=lock, tune=tune)
+        built: Any
         if cache is not None:
-            return self._compile_cached(source, target, params, verify, cache, locked, tune)
-        if is_portfolio(source.shapes):
-            return self._compile_portfolio(source, target, params, verify, locked)
-        require_tvm()
-        ask = self._ask(target, is_instant=tune is not None) if locked is None else locked.answer
-        program, built, looked_up = self._built(source, ask, target, params, verify, locked, tune)
-        if source.state is None:
-            return built
-        from loopwright.stateful import StatefulModel
+            from loopwright.caching.cache import compiled
 
-        return StatefulModel(built, program.buffers, looked_up.target)
+            built, report = compiled(source, settings, cache, self._bests)
+        elif is_portfolio(source.shapes):
+            built, report, self.last_plan = self._compiler().build_portfolio(source, settings)
+        else:
+            found = self._compiler().build(source, settings)
+            built, report = found.executable, found.report
+            if source.state is not None:
+                from loopwright.stateful import StatefulModel
+
+                built = StatefulModel(built, found.program.buffers, found.model.target)
+        self._report(report)
+        return built
 
     def compile_decoder(
         self,
@@ -546,11 +543,10 @@ class Client:
             WrongAnswer: a program does not compute what the model computes.
             TvmUnavailable: TVM is not installed.
         """
-        require_tvm()
-        from loopwright.decoding.compiling import compiled
+        compiler = self._compiler()
         from loopwright.decoding.programs import decoder_programs
 
-        locked = None if lock is None else _locked(lock, target)
+        options = CompileOptions.of(target, verify=verify, lock=lock)
         sources = decoder_programs(
             model,
             max_length=max_length,
@@ -559,10 +555,8 @@ class Client:
             math=math,
             int8_activations=int8_activations,
         )
-        programs = {length: _program(source, {}) for length, source in sources.items()}
-        models = self._look_up_all(list(programs.values()), target, lock=locked)
-        decoder, self.last_report = compiled(programs, models, verify=verify)
-        self.last_report.log()
+        decoder, report = compiler.build_decoder(sources, options)
+        self._report(report)
         return decoder
 
     def compare(
@@ -615,7 +609,8 @@ class Client:
             files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=with_onnx)
             if files.form != "pt2":
                 files = writing.complete(files, self.look_up(files.model, target), source)
-            found = compare.compare(files, engines, self._environment(), amount, reference=reference, say=say)
+            environment = config.environment(self._transport.endpoint)
+            found = compare.compare(files, engines, environment, amount, reference=reference, say=say)
         if job is not None:
             self.store_comparison(found, job)
         return found
@@ -680,8 +675,8 @@ class Client:
                 files = writing.complete(files, looked_up, source)
             plain = source.model
             name = name or (Path(plain).stem if isinstance(plain, str | os.PathLike) else type(plain).__name__)
-            self.last_report = package.write(Path(directory), looked_up, files, name=name, reference=reference)
-        self.last_report.log()
+            report = package.write(Path(directory), looked_up, files, name=name, reference=reference)
+        self._report(report)
         return Path(directory)
 
     def recheck(self, workloads: Sequence[str], target: Any = "auto") -> Job:
@@ -744,9 +739,9 @@ class Client:
             target: the target to look up bests for.
         """
         require_tvm()
-        from loopwright.applying import apply as applying
+        from loopwright.applying.apply import pipeline
 
-        return applying.pipeline(self._ask(target), _tvm_target(target))
+        return pipeline(self._bests.on_target(target), tvm_target(target))
 
     def database(self, target: Any = "auto", device_class: str | None = None) -> Any:
         """Return the bests for a target as a read-only ``tvm.s_tir.meta_schedule.Database``.
@@ -763,7 +758,7 @@ class Client:
         require_tvm()
         from loopwright.applying.database import as_database
 
-        return as_database(self._ask(target, device_class), _tvm_target(target))
+        return as_database(self._bests.on_target(target, device_class), tvm_target(target))
 
     def records(
         self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
@@ -796,7 +791,7 @@ class Client:
 
     def signing_keys(self) -> Iterator[schemas.SigningKey]:
         """Yield the public keys with which the service signs certificates, the newest first, and all earlier ones."""
-        return self._transport.pages(schemas.SigningKey, f"{API}/keys")
+        return self._bests.keys()
 
     def export_records(self, directory: str | Path) -> Path:
         """Write TVM's JSON pair of the certified bests into a directory.
@@ -913,12 +908,7 @@ class Client:
         sources = [as_model(model) for model in models]
         if not sources:
             raise ValueError("give one or more models to lock")
-        require_tvm()
-        from loopwright.locking.pinning import pin
-
-        programs = [program for source in sources for program in self._programs(source)]
-        looked_up = self._look_up_all(programs, target)
-        return pin(looked_up, self.signing_keys(), allow_unscheduled=allow_unscheduled)
+        return self._compiler().lock(sources, target, allow_unscheduled=allow_unscheduled)
 
     def workers(self) -> Iterator[schemas.Worker]:
         """Yield the machines that build and measure."""
@@ -962,213 +952,15 @@ class Client:
         """Return the versions of the service and of its TVM."""
         return self._transport.get(schemas.Version, "/version")
 
-    def _apply(self, looked_up: Any) -> tuple[Any, Any]:
-        """Return the module with the bests applied, and its target, and keep the report."""
-        from loopwright.applying import apply as applying
-
-        applied, self.last_report = applying.apply(looked_up)
-        self.last_report.log()
-        return applied, looked_up.target
-
-    def _programs(self, source: Model) -> list[Program]:
-        """Return the programs of a model: for each of its shapes, or for the buckets that it is compiled with."""
-        if is_portfolio(source.shapes):
-            return self._buckets(source)[1]
-        shapes = source.shapes if isinstance(source.shapes, list) else [source.shape]
-        return [_program(source, shape) for shape in shapes]
-
-    def _buckets(self, source: Model) -> tuple[Program, list[Program]]:
-        """Return the program of a model with many values of an extent, and those of its buckets; keep the plan."""
-        from loopwright.applying import dispatch as shape_dispatch
-
-        program = _program(source, {})
-        self.last_plan = shape_dispatch.plan(program, source.portfolio)
-        return program, shape_dispatch.bound(program, self.last_plan)
-
-    def _compile_portfolio(
-        self, source: Model, target: Any, params: dict[str, Any] | None, verify: bool, lock: Lock | None
-    ) -> Any:
+    def _compiler(self) -> Compiler:
         require_tvm()
-        from loopwright.applying import dispatch as shape_dispatch
+        from loopwright.compiler import Compiler
 
-        program, buckets = self._buckets(source)
-        assert self.last_plan is not None
-        models = self._look_up_all(buckets, target, params, lock)
-        built, self.last_report = shape_dispatch.compiled(program, self.last_plan, models, params, verify=verify)
-        self.last_report.log()
-        return built
+        return Compiler(self._bests)
 
-    def _compile_cached(
-        self,
-        source: Model,
-        target: Any,
-        params: dict[str, Any] | None,
-        verify: bool,
-        cache: str | os.PathLike[str],
-        lock: Lock | None,
-        tune: Tune | None,
-    ) -> PackagedModel:
-        if source.state is not None or is_portfolio(source.shapes):
-            raise ValueError(
-                "a cache is for models without state that have one shape; leave out cache, state or shapes"
-            )
-        from loopwright.caching import cache as caching
-        from loopwright.caching import child
-
-        bests_of = {"url": self.url} if lock is None else {"lock": lock.digest}
-        settings = {"target": as_text(target), "verify": verify, "tune": tune, **bests_of}
-        ask_once = self._ask(target, is_repeated=False, is_instant=tune is not None) if lock is None else lock.answer
-
-        def write(model: Model, entry: Entry) -> None:
-            if child.takes(model, params):
-                work = child.Work(model, as_text(target), params, verify, tune, lock, entry.path)
-                child.compile_in_child(work, self._environment())
-            else:
-                self._write_entry(model, target, params, verify, lock, tune, entry)
-
-        before = self.last_report
-        loaded, report = caching.compiled(source, params, cache, ask_once, write, **settings)
-        if self.last_report is before:  # it was not compiled in this process, and nothing was logged
-            report.log()
+    def _report(self, report: ApplyReport) -> None:
         self.last_report = report
-        return loaded
-
-    def _write_entry(
-        self,
-        source: Model,
-        target: Any,
-        params: dict[str, Any] | None,
-        verify: bool,
-        lock: Lock | None,
-        tune: Tune | None,
-        entry: Entry,
-    ) -> None:
-        """Compile a model in this process, and write it to a cache."""
-        require_tvm()
-        from loopwright.caching.cache import Built, Recorded, write
-
-        ask = Recorded(self._ask(target, is_instant=tune is not None) if lock is None else lock.answer)
-        _, built, looked_up = self._built(source, ask, target, params, verify, lock, tune)
-        assert self.last_report is not None
-        write(entry, Built.of(built, looked_up, self.last_report), ask)
-
-    def _look_up_all(
-        self,
-        programs: Sequence[Program],
-        target: Any,
-        params: dict[str, Any] | None = None,
-        lock: Lock | None = None,
-    ) -> list[LookedUp]:
-        """Lower programs, and look up the bests of all of their functions: the service's, or those of a lock."""
-        from loopwright.applying.lookup import look_up_all
-
-        ask = self._ask(target) if lock is None else lock.answer
-        models = look_up_all(programs, ask, _tvm_target(target), params)
-        if lock is not None:
-            from loopwright.locking import pinning
-
-            pinning.check(lock, models)
-        return models
-
-    def _looked_up(
-        self, program: Program, ask: Ask, target: Any, params: dict[str, Any] | None, tune: Tune | None
-    ) -> LookedUp:
-        """Lower a program, look up its functions, and with ``tune`` predict those that missed."""
-        from loopwright.applying.lookup import look_up
-
-        if tune is None:
-            return look_up(program, ask, _tvm_target(target), params)
-        if tune != "instant":
-            raise ValueError(f"tune is {tune!r}; it may be 'instant', or None for certified bests alone")
-        from loopwright.applying import instant
-
-        ask = instant.or_nothing(ask, _tvm_target(target))
-        return instant.predicted(look_up(program, ask, _tvm_target(target), params))
-
-    def _built(
-        self,
-        source: Model,
-        ask: Ask,
-        target: Any,
-        params: dict[str, Any] | None,
-        verify: bool,
-        lock: Lock | None = None,
-        tune: Tune | None = None,
-    ) -> tuple[Program, Any, LookedUp]:
-        """Return a model's program, what it compiles to with its bests, and what was looked up; make the report."""
-        from loopwright.applying import apply as applying
-        from loopwright.applying.agreement import agreement
-
-        program = _program(source, source.shape)
-        looked_up = self._looked_up(program, ask, target, params, tune)
-        if lock is not None:
-            from loopwright.locking import pinning
-
-            pinning.check(lock, [looked_up])
-        applied, self.last_report = applying.apply(looked_up)
-        built = applying.build(applied, looked_up.target)
-        if verify and not params:
-            found = agreement(program.reference, built, applied, looked_up.target)
-            self.last_report = replace(self.last_report, agreement=found)
-        self.last_report.log()
-        return program, built, looked_up
-
-    def _environment(self) -> dict[str, str]:
-        """Return the environment with which a `Client` of another process uses the same service and token."""
-        return config.environment(self._transport.endpoint)
-
-    def _ask(
-        self, target: Any, device_class: str | None = None, *, is_repeated: bool = True, is_instant: bool = False
-    ) -> Callable[[list[str]], schemas.LookupAnswer]:
-        """Return a function that asks the service for the bests of workload hashes on a target.
-
-        Without an answer, it asks again unless ``is_repeated`` is false, or the answer is to be instant: then it also
-        asks for what was imported.
-        """
-
-        def ask(hashes: list[str]) -> schemas.LookupAnswer:
-            functions = list(hashes)
-            wanted = body(
-                schemas.Lookup,
-                functions=functions,
-                target=on_wire(target),
-                device_class=device_class,
-                imported=is_instant,
-            )
-            path, is_repeatable = f"{API}/workloads/lookup", is_repeated and not is_instant
-            response = self._transport.request("POST", path, json=wanted, repeatable=is_repeatable)
-            answer = parse(schemas.LookupAnswer, response)
-            self._verify([hit.best for hit in answer.hits])
-            return answer
-
-        return ask
-
-    def _verify(self, bests: Sequence[schemas.Best]) -> None:
-        """Raise WrongCertificate unless the service has signed the certificate of each best, and for this schedule."""
-        from loopwright.results import evidence
-
-        certificates = [best.certificate for best in bests]
-        documents = [signed for each in certificates for signed in (each.signed, each.verdict)]
-        signed_with = {signed.key_id for signed in documents if signed is not None}
-        if not signed_with.issubset(self._keys):
-            self._keys = evidence.by_id(self.signing_keys())
-        for best in bests:
-            evidence.check_best(best, self._keys)
-
-
-def _locked(lock: str | os.PathLike[str] | Lock, target: Any) -> Lock:
-    """Return the lock, from its file if it is a path. Raise ValueError if it does not serve the target."""
-    from loopwright.locking.lock import Lock
-
-    found = Lock.of(lock)
-    asked = _tvm_target(target)
-    if asked is not None:
-        from loopwright.codegen.target import canonical_target, target_from
-
-        locked_for = canonical_target(target_from(found.target))
-        if canonical_target(asked) != locked_for:
-            raise ValueError(f"the lock is for {locked_for}, and the target is {canonical_target(asked)}")
-    return found
+        report.log()
 
 
 def _without(shapes: Any, names: frozenset[str]) -> Any:
@@ -1177,22 +969,3 @@ def _without(shapes: Any, names: frozenset[str]) -> Any:
         kept = [_without(shape, names) for shape in shapes]
         return kept if all(kept) else None
     return {name: extent for name, extent in shapes.items() if name not in names} or None
-
-
-def _program(source: Model, shape: dict[str, int]) -> Program:
-    """Return the program of a model, with its math, and with the symbolic extents that ``shape`` names bound."""
-    program = frontends.to_program(source).bind(shape)
-    from loopwright.codegen.cpu.vector_math import with_exact_math
-    from loopwright.codegen.gpu.tf32 import with_tf32
-
-    module = program.module
-    if source.exact_math:
-        module = with_exact_math(module)
-    return replace(program, module=with_tf32(module) if source.math == "tf32" else module)
-
-
-def _tvm_target(target: Any) -> Any:
-    """Return a ``tvm.target.Target``, or None for ``auto``, which only the service can resolve."""
-    from loopwright.codegen.target import target_from
-
-    return None if isinstance(target, str) and target.strip() == "auto" else target_from(target)

@@ -20,9 +20,11 @@ from typing import Any, cast
 import numpy as np
 
 from loopwright import errors
+from loopwright.compile_options import CompileOptions
 from loopwright.frontends import onnx, torch
+from loopwright.jobs.targets import on_wire
 from loopwright.locking.lock import Lock
-from loopwright.model import Model, Tune
+from loopwright.model import Model
 from loopwright.schemas import Problem
 
 _MODULE = "loopwright.cli.compiling"
@@ -38,14 +40,10 @@ _OPTIONS = ("shapes", "exact_math", "math", "shares_weights", "int8_activations"
 
 @dataclass(frozen=True)
 class Work:
-    """What `Client.compile` is called with, ``target`` as text, and the folder of the entry that is to be written."""
+    """What `Client.compile` is called with, and the folder of the entry that is to be written."""
 
     source: Model
-    target: str
-    params: dict[str, Any] | None
-    verify: bool
-    tune: Tune | None
-    lock: Lock | None
+    options: CompileOptions
     entry: Path
 
 
@@ -100,16 +98,17 @@ def _write(work: Work, folder: Path) -> None:
     inputs = source.example_inputs
     named = inputs if isinstance(inputs, Mapping) else {str(place): each for place, each in enumerate(inputs or ())}
     np.savez(folder / _INPUTS, **{name: _array(value) for name, value in named.items()})
-    np.savez(folder / _PARAMS, **{name: _array(value) for name, value in (work.params or {}).items()})
-    if work.lock is not None:
-        work.lock.write(folder / _LOCK)
+    options = work.options
+    np.savez(folder / _PARAMS, **{name: _array(value) for name, value in (options.params or {}).items()})
+    if options.lock is not None:
+        options.lock.write(folder / _LOCK)
     rest = {
         "model": str(path.absolute()),
         "options": {name: getattr(source, name) for name in _OPTIONS},
         "inputs": None if inputs is None else "by name" if isinstance(inputs, Mapping) else "in order",
-        "target": work.target,
-        "verify": work.verify,
-        "tune": work.tune,
+        "target": on_wire(options.target),
+        "verify": options.verify,
+        "tune": options.tune,
         "entry": str(work.entry.absolute()),
     }
     (folder / _REST).write_text(json.dumps(rest), encoding="utf-8")
@@ -137,12 +136,11 @@ def read(folder: Path) -> Work:
     arrays = dict(np.load(folder / _INPUTS))
     inputs = {"by name": arrays, "in order": tuple(arrays.values())}.get(rest["inputs"])
     lock = folder / _LOCK
-    return Work(
-        Model(rest["model"], example_inputs=inputs, **rest["options"]),
+    options = CompileOptions(
         rest["target"],
         dict(np.load(folder / _PARAMS)) or None,
         rest["verify"],
-        rest["tune"],
         Lock.read(lock) if lock.exists() else None,
-        Path(rest["entry"]),
+        rest["tune"],
     )
+    return Work(Model(rest["model"], example_inputs=inputs, **rest["options"]), options, Path(rest["entry"]))

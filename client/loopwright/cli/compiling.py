@@ -9,16 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from loopwright import errors
-from loopwright.caching.child import Work, read
+from loopwright.caching import cache, child
 from loopwright.caching.entry import Entry
-from loopwright.client import Client
-
-
-class _Compiling(Client):
-    def run(self, work: Work) -> None:
-        target = json.loads(work.target) if work.target.startswith("{") else work.target
-        entry = Entry(work.entry.parent, work.entry.name)
-        self._write_entry(work.source, target, work.params, work.verify, work.lock, work.tune, entry)
+from loopwright.service_bests import ServiceBests
+from loopwright.session import config
+from loopwright.session.transport import Transport
 
 
 def main() -> None:
@@ -26,7 +21,9 @@ def main() -> None:
     logging.getLogger("loopwright").addHandler(logging.NullHandler())  # the parent tells the report
     answer: dict[str, Any] = {}
     try:
-        _Compiling().run(read(Path(sys.argv[1])))
+        work = child.read(Path(sys.argv[1]))
+        entry = Entry(work.entry.parent, work.entry.name)
+        cache.write(work.source, work.options, entry, ServiceBests(Transport(config.resolve())))
     except Exception as error:
         problem = error.problem.model_dump(mode="json") if isinstance(error, errors.ServiceError) else None
         answer = {"kind": type(error).__name__, "message": str(error), "problem": problem}

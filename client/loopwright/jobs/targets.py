@@ -20,6 +20,15 @@ def as_text(target: Any) -> str:
     return wire if isinstance(wire, str) else json.dumps(wire, sort_keys=True)
 
 
+def tvm_target(target: Any) -> Any:
+    """Return a ``tvm.target.Target``, or None for ``auto``, which only the service can resolve."""
+    if isinstance(target, str) and target.strip() == "auto":
+        return None
+    from loopwright.codegen.target import target_from
+
+    return target_from(target)
+
+
 def short_names(targets: Sequence[Mapping[str, Any]]) -> list[str]:
     """Name each target by its kind and model, ``llvm znver4``; all by their JSON if that would not tell them apart."""
     names = [_short_name(target) for target in targets]

@@ -19,6 +19,8 @@ from loopwright.session.server_sent_events import ServerSentEvent, read_events
 
 Model = TypeVar("Model", bound=BaseModel)
 
+TIMEOUT = 30.0
+"""Seconds, for connecting and for each wait on an answer."""
 ATTEMPTS = 5
 """How often a call that is safe to repeat is tried; with the waits between, about four seconds of trouble pass."""
 FIRST_DELAY = 0.25
@@ -36,7 +38,7 @@ _JITTER = random.Random()
 class Transport:
     """A connection pool to one service. Thread-safe, as httpx's client is."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
+    def __init__(self, endpoint: Endpoint, timeout: float = TIMEOUT) -> None:
         """``timeout`` is in seconds, for connecting and for each wait on bytes."""
         self.endpoint = endpoint
         self._timeout = timeout

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from loopwright.caching import child
 from loopwright.caching.entry import Entry, Stored
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import function_digest, normal_form
+from loopwright.compile_options import CompileOptions
 from loopwright.errors import Unauthorized, WrongAnswer
 from loopwright.locking.lock import Lock
 from loopwright.model import Model
@@ -269,7 +271,8 @@ def test_a_child_gets_what_was_asked_for_and_its_errors_are_raised_here(
     lock = Lock({"kind": "llvm"}, (), ())
     x = {"x": np.arange(6, dtype="float16").reshape(2, 3)}
     source = Model("net.onnx", example_inputs=x, shapes={"n": 2}, exact_math=True)
-    work = child.Work(source, "auto", {"w": torch.ones(2)}, False, None, lock, tmp_path / "entry")
+    options = CompileOptions({"kind": "llvm"}, {"w": torch.ones(2)}, verify=False, lock=lock)
+    work = child.Work(source, options, tmp_path / "entry")
     refused = {"type": "about:blank", "title": "No", "status": 401, "detail": "not you"}
     answers: list[dict[str, Any]] = [
         {},
@@ -292,15 +295,16 @@ def test_a_child_gets_what_was_asked_for_and_its_errors_are_raised_here(
         True,
     )
     np.testing.assert_array_equal(told.source.example_inputs["x"], x["x"])
-    assert told.params is not None
-    np.testing.assert_array_equal(told.params["w"], np.ones(2, "float32"))
-    assert (told.verify, told.tune, told.lock, told.entry) == (False, None, lock, tmp_path / "entry")
+    assert told.options.params is not None
+    np.testing.assert_array_equal(told.options.params["w"], np.ones(2, "float32"))
+    assert replace(told.options, params=options.params) == options
+    assert told.entry == tmp_path / "entry"
 
 
 def test_a_child_that_dies_says_what_it_said_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     died = subprocess.CompletedProcess([], -9, "", "first\nout of memory\n")
     monkeypatch.setattr("loopwright.caching.child.subprocess.run", lambda *_, **__: died)
-    work = child.Work(Model("net.onnx"), "auto", None, True, None, None, tmp_path)
+    work = child.Work(Model("net.onnx"), CompileOptions(), tmp_path)
     with pytest.raises(RuntimeError, match="status -9: out of memory"):
         child.compile_in_child(work, {})
 

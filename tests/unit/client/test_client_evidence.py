@@ -258,7 +258,7 @@ def test_nothing_that_a_revoked_key_signed_is_believed_whatever_its_date(retired
 
 
 def test_a_client_hands_on_no_best_that_was_changed(service: FakeService, client: loopwright.Client) -> None:
-    ask = client._ask("auto")
+    ask = client._bests.on_target("auto")
     serve(service, best_json(HASH, TRACE))
     assert ask([HASH]).hits
     serve(service, best_json(HASH, TRACE) | {"trace": []})
@@ -328,7 +328,7 @@ def test_the_certificate_of_an_imported_record_is_verified_with_the_keys_of_its_
 
 
 def test_a_client_asks_again_for_keys_after_a_rotation(service: FakeService, client: loopwright.Client) -> None:
-    ask, private = client._ask("auto"), signatures.new_private_key()
+    ask, private = client._bests.on_target("auto"), signatures.new_private_key()
     serve(service, best_json(HASH, TRACE))
     assert ask([HASH]).hits
     serve(service, signed(best_json(HASH, TRACE), private))
