@@ -19,11 +19,10 @@ import numpy.typing as npt
 import tvm
 
 from loopwright.codegen.arrays import numpy_dtype
+from loopwright.codegen.host.huge_pages import HUGE_PAGE
 
 _ALIGNMENT = 64
 """Bytes of which each tensor begins at a multiple, as TVM's programs require."""
-_HUGE_PAGE = 2 << 20
-"""Bytes, on x86-64 and on AArch64 with pages of 4 KiB."""
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -75,11 +74,11 @@ def copied(given: Sequence[Any]) -> list[Any]:
 def huge_pages(size: int) -> Bytes:
     """Return so many bytes of zeros that begin at a huge page, in huge pages if the kernel grants them to a process."""
     if sys.platform == "linux":
-        memory = mmap.mmap(-1, size + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = mmap.mmap(-1, size + HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         with contextlib.suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)
     else:
-        memory = mmap.mmap(-1, size + _HUGE_PAGE)
+        memory = mmap.mmap(-1, size + HUGE_PAGE)
     array: Bytes = np.frombuffer(memory, np.uint8)
-    first = -array.ctypes.data % _HUGE_PAGE
+    first = -array.ctypes.data % HUGE_PAGE
     return array[first : first + size]
