@@ -88,8 +88,11 @@ class Compiler:
 
     def build_decoder(self, sources: dict[int, Model], options: CompileOptions) -> tuple[Decoder, ApplyReport]:
         """Build the programs of a decoder, which are given by the number of tokens in a call."""
-        from loopwright.decoding.compiling import compiled
+        from loopwright.decoding.compiling import check_target, compiled
 
+        target = tvm_target(options.target if options.lock is None else options.lock.target)
+        if target is not None:  # before the model is traced, which takes seconds
+            check_target(target)
         programs = {length: program_of(source, {}) for length, source in sources.items()}
         models = self._look_up(list(programs.values()), options, options.ask(self._bests))
         return compiled(programs, models, verify=options.verify)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tvm.target import Target
+
 from loopwright.applying import apply as applying
 from loopwright.applying.agreement import agreement, runs_here
 from loopwright.applying.lookup import LookedUp
@@ -15,6 +17,15 @@ from loopwright.decoding.files import DecoderProgram
 from loopwright.decoding.memory import Form
 from loopwright.errors import UnsupportedModel
 from loopwright.frontends.program import Program
+
+
+def check_target(target: Target) -> None:
+    """Raise UnsupportedModel unless the target is this machine's CPU."""
+    if not runs_here(target):
+        raise UnsupportedModel(
+            f"a decoder runs on the CPU of this machine, and the target is {target}; give target='llvm', or export "
+            "each of loopwright.decoder_programs"
+        )
 
 
 def compiled(
@@ -34,11 +45,7 @@ def compiled(
         UnsupportedModel: the target is not this machine's CPU.
         WrongAnswer: with ``verify``, a program does not compute what the model computes.
     """
-    if not runs_here(models[0].target):
-        raise UnsupportedModel(
-            f"a decoder runs on the CPU of this machine, and the target is {models[0].target}; give target='llvm', or "
-            "export each of loopwright.decoder_programs"
-        )
+    check_target(models[0].target)
     mods, functions, notes = [], list[AppliedFunction](), dict[str, None]()
     for length, model in zip(programs, models, strict=True):
         applied, report = applying.apply(model)

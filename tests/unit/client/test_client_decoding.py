@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -18,8 +19,9 @@ import transformers
 import tvm
 from torch import nn
 
-from loopwright import Client, Decoder, NotLocked, UnsupportedModel
+from loopwright import Client, Decoder, Lock, NotLocked, UnsupportedModel
 from loopwright.codegen.errors import UnsupportedVersion
+from loopwright.codegen.target import canonical_target, target_from
 from loopwright.decoding.programs import decoder_programs
 from loopwright.decoding.sampling import next_token
 from tests.support.cases import first
@@ -108,17 +110,23 @@ def mistral() -> Any:
 
 
 @pytest.fixture(scope="module")
-def decoder(mistral: Any) -> Iterator[Decoder]:
-    """One that is compiled with a lock of its programs, and without a service."""
+def lock(mistral: Any) -> Lock:
+    """The lock of the programs of `decoder`: first of that of one token, then of that of four."""
     service = FakeService()
     serve(service)
-    options: dict[str, Any] = {"max_length": CAPACITY, "prompt_lengths": (4,)}
+    programs = decoder_programs(mistral, max_length=CAPACITY, prompt_lengths=(4,))
+    assert list(programs) == [1, 4]
     with Client(service.url, "token") as client:
-        programs = decoder_programs(mistral, **options).values()
-        lock = client.lock(*programs, target=LLVM, allow_unscheduled=True)
+        made = client.lock(*programs.values(), target=LLVM, allow_unscheduled=True)
     service.close()
+    return made
+
+
+@pytest.fixture(scope="module")
+def decoder(mistral: Any, lock: Lock) -> Iterator[Decoder]:
+    """One that is compiled with a lock of its programs, and without a service."""
     with Client("http://127.0.0.1:1") as client:
-        yield client.compile_decoder(mistral, **options, lock=lock)
+        yield client.compile_decoder(mistral, max_length=CAPACITY, prompt_lengths=(4,), lock=lock)
         assert client.last_report is not None
         assert client.last_report.agreement is not None
         assert not [each.name for each in client.last_report.functions if "write_rows" in each.name]
@@ -292,17 +300,21 @@ def test_a_short_cache_has_a_short_length_of_prompts(mistral: Any) -> None:
     assert list(decoder_programs(mistral, max_length=100)) == [1, 64]
 
 
-def test_another_machine_is_refused(client: Client, mistral: Any) -> None:
-    with pytest.raises(UnsupportedModel, match="CPU of this machine"):
-        client.compile_decoder(mistral, max_length=8, prompt_lengths=(), target=OTHER)
+def test_another_machine_is_refused_before_the_model_is_traced(
+    client: Client, mistral: Any, lock: Lock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopwright.compiler.program_of", lambda *_: pytest.fail("traced"))
+    elsewhere = replace(lock, target=json.loads(canonical_target(target_from(OTHER))))
+    for options in ({"target": OTHER}, {"lock": elsewhere}):
+        with pytest.raises(UnsupportedModel, match="CPU of this machine"):
+            client.compile_decoder(mistral, max_length=8, prompt_lengths=(), **options)
 
 
-def test_a_decoder_whose_programs_are_not_in_the_lock_is_refused(client: Client, mistral: Any) -> None:
-    options: dict[str, Any] = {"max_length": 8, "prompt_lengths": ()}
-    lock = client.lock(*decoder_programs(mistral, **options).values(), target=LLVM, allow_unscheduled=True)
-    lacking = lock.functions[len(lock.functions) // 2]
-    without = replace(lock, functions=tuple(each for each in lock.functions if each != lacking))
-    with pytest.raises(NotLocked, match=f"the lock has no best of {lacking.name}:"):
+def test_a_decoder_whose_programs_are_not_in_the_lock_is_refused(client: Client, mistral: Any, lock: Lock) -> None:
+    options: dict[str, Any] = {"max_length": CAPACITY, "prompt_lengths": ()}
+    without = replace(lock, functions=tuple(each for each in lock.functions if each.name != "seen_keys"))
+    assert len(without.functions) < len(lock.functions)
+    with pytest.raises(NotLocked, match="the lock has no best of seen_keys:"):
         client.compile_decoder(mistral, **options, lock=without)
     with pytest.raises(ValueError, match="the lock is for"):
         client.compile_decoder(mistral, **options, lock=lock, target=OTHER)
