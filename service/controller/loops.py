@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from db.views import ClaimedJob
 from service.controller.job_runner import JobRunner, RunEnd
@@ -21,7 +21,8 @@ class Loop:
 
     claimed: ClaimedJob
     crew: Crew
-    since: float = field(default_factory=time.monotonic)
+    since: float
+    """When it began, on `time.monotonic`."""
     leaving: bool = False
     """Whether its job was put back; it ends when it looks next."""
     thread: threading.Thread | None = None
@@ -52,7 +53,7 @@ class Loops:
 
     def start(self, claimed: ClaimedJob, crew: Crew, serving: Callable[[], Crew]) -> None:
         """Start a job with a crew. ``serving`` returns the workers that could work on it now, and is thread-safe."""
-        loop = Loop(claimed, crew)
+        loop = Loop(claimed, crew, time.monotonic())
         # A daemon: when the controller ends, whoever claims the job next goes on from what is stored.
         loop.thread = threading.Thread(
             target=self._run, args=(loop, serving), name=f"job {claimed.job.id}", daemon=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -72,7 +73,7 @@ class IdleLoops(Loops):
 
     def start(self, claimed: ClaimedJob, crew: Crew, serving: Callable[[], Crew]) -> None:
         self.started.append(claimed.job.name)
-        self._loops.append(Loop(claimed, crew))
+        self._loops.append(Loop(claimed, crew, time.monotonic()))
 
     def ended(self) -> list[Loop]:
         self._loops = [loop for loop in self._loops if not loop.leaving]
