@@ -18,7 +18,7 @@ from loopwright.codegen.kinds import FINISHED
 from tests.support.ledger import check_ledger
 from tests.support.programs import product
 from tests.support.service import Service
-from tests.support.service_client import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS, stage_of
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.whole
@@ -67,14 +67,14 @@ def _kill(process: psutil.Process, blow: signal.Signals = signal.SIGKILL) -> dat
 
 def _finished(service: Service, job_id: str) -> dict[str, Any]:
     """The job, once it has ended, through the time without an API."""
+    job: dict[str, Any] = {}
 
     def look() -> dict[str, Any] | None:
         with contextlib.suppress(httpx.TransportError):
-            job = service.job(job_id)
-            return job if job["state"] in FINISHED else None
-        return None
+            job.update(service.job(job_id))
+        return job if job.get("state") in FINISHED else None
 
-    return wait_for(f"the end of job {job_id}", look, JOB_SECONDS)
+    return wait_for(f"the end of job {job_id}", look, JOB_SECONDS, progress=lambda: stage_of(job))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from tests.support.postgres import postgres_server, stopped
 from tests.support.processes import is_warm_child
 from tests.support.programs import product
 from tests.support.service import START_SECONDS, Service
-from tests.support.service_client import JOB_SECONDS
+from tests.support.service_client import JOB_SECONDS, stage_of
 from tests.support.waiting import wait_for
 
 TRIALS = 320
@@ -97,12 +97,13 @@ class Scene:
 
     def await_end(self, job_id: str) -> dict[str, Any]:
         """Return the job, once it has ended."""
+        job: dict[str, Any] = {}
 
         def ended() -> dict[str, Any] | None:
-            job: dict[str, Any] | None = self.ask(f"/jobs/{job_id}")
-            return job if job is not None and job["state"] in FINISHED else None
+            job.update(self.ask(f"/jobs/{job_id}") or {})
+            return job if job.get("state") in FINISHED else None
 
-        return wait_for(f"the end of job {job_id}", ended, JOB_SECONDS)
+        return wait_for(f"the end of job {job_id}", ended, JOB_SECONDS, progress=lambda: stage_of(job))
 
     def of_workers(self, *words: str) -> Iterator[psutil.Process]:
         """Yield the processes with these words of one machine after the other."""

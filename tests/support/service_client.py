@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,13 @@ from loopwright.codegen.kinds import FINISHED
 from tests.support.waiting import wait_for
 
 JOB_SECONDS = 240.0
+"""Without progress of a job."""
+
+
+def stage_of(job: Mapping[str, Any]) -> object:
+    """Return what changes while a job makes progress; ``job`` may be empty."""
+    tasks = [(task["state"], task["trials"], task["certified"]) for task in job.get("tasks", ())]
+    return job.get("state"), job.get("activity"), job.get("progress"), tasks
 
 
 class ServiceClient:
@@ -62,12 +69,17 @@ class ServiceClient:
 
     def finished(self, job_id: str) -> dict[str, Any]:
         """The job, once it has ended."""
+        return self._await_job(job_id, "the end", lambda job: job["state"] in FINISHED)
+
+    def _await_job(self, job_id: str, what: str, is_reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The job, once it has come so far. It may take as long as it makes progress."""
+        job: dict[str, Any] = {}
 
         def look() -> dict[str, Any] | None:
-            job = self.job(job_id)
-            return job if job["state"] in FINISHED else None
+            job.update(self.job(job_id))
+            return job if is_reached(job) else None
 
-        return wait_for(f"the end of job {job_id}", look, JOB_SECONDS)
+        return wait_for(f"{what} of job {job_id}", look, JOB_SECONDS, progress=lambda: stage_of(job))
 
     def tuned(self, module: str | dict[str, str], **fields: Any) -> dict[str, Any]:
         """Submit a job and see it succeed, every task with a certified best."""
@@ -78,12 +90,7 @@ class ServiceClient:
 
     def in_the_middle(self, job_id: str, trials: int = 3) -> dict[str, Any]:
         """The job, once it has measured ``trials`` and while it is still running."""
-
-        def look() -> dict[str, Any] | None:
-            job = self.job(job_id)
-            return job if job["progress"]["trials"] >= trials else None
-
-        job = wait_for(f"{trials} trials of job {job_id}", look, JOB_SECONDS)
+        job = self._await_job(job_id, f"{trials} trials", lambda job: job["progress"]["trials"] >= trials)
         assert job["state"] == "running", f"the job was over too soon for this test: {job}"
         return job
 
