@@ -22,7 +22,8 @@ from db.counts import Counts, Totals, count, totals, trials_since
 from db.device_leases import DeviceLeases
 from db.devices import Devices
 from db.engine.columns import Clock
-from db.engine.connections import CONNECTIONS, Sessions, create_engine
+from db.engine.connections import Sessions, create_engine
+from db.engine.pool_size import CONNECTIONS
 from db.errors import DiskFull
 from db.events import Events
 from db.job_counts import JobCounts

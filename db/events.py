@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from db.engine.columns import clean_text
+from db.clean_text import clean_text
 from db.engine.connections import Sessions
 from db.models import Certificate, Event, Job, Task, Trial
 from db.states import EventType

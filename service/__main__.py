@@ -134,10 +134,10 @@ def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
 
 def _require_tables(settings: Settings) -> None:
     """End unless the tables are as new as the code: in a rolling upgrade the old processes go on until they are."""
-    from db import migrate
+    from db import revisions
 
     try:
-        is_behind = migrate.is_behind(settings.database)
+        is_behind = revisions.is_behind(settings.database)
     except Exception:
         return  # a database that is away, or cannot be used, is dealt with by whoever asks it next
     if is_behind:
@@ -149,7 +149,8 @@ def _require_tables(settings: Settings) -> None:
 def serve(settings: Settings) -> None:
     """Run until a signal comes; the one line on standard output is the URL."""
     from service.process.exit_status import leave
-    from service.process.supervisor import ServeError, Supervisor
+    from service.process.serve_error import ServeError
+    from service.process.supervisor import Supervisor
 
     supervisor = Supervisor(settings, say=lambda text: print(f"loopwright: {text}", file=sys.stderr, flush=True))
     supervisor.handle_signals()

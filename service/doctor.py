@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from db import migrate
+from db import revisions
 from db.errors import AccessRefused, DatabaseDamaged, SchemaTooNew, Unavailable
 from loopwright.doctor import Finding
 from service.command import ROLE
@@ -119,8 +119,8 @@ def _database(settings: Settings) -> Finding:
     if settings.database_url is None and not (settings.data_dir / "loopwright.db").exists():
         return Finding.ok(subject, "SQLite, made at the first start")
     try:
-        migrate.check(settings.database)
-        revision, newest = migrate.current(settings.database), migrate.head()
+        revisions.check(settings.database)
+        revision, newest = revisions.current(settings.database), revisions.newest()
     except SchemaTooNew as error:
         return Finding.problem(subject, str(error), "run the version that made it, or restore a backup from before it")
     except DatabaseDamaged as error:

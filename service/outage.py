@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 
-from db import Database, migrate
+from db import Database, revisions
 from db.errors import AccessRefused, Unavailable
 
 PATIENCE_SECONDS = 600.0
@@ -69,7 +69,7 @@ def await_database(url: str, seconds: float = START_SECONDS) -> bool:
     step = 0.0
     while True:
         try:
-            migrate.check(url)
+            revisions.check(url)
             return step > 0
         except AccessRefused:
             raise

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from db.engine.connections import CONNECTIONS
+from db.engine.pool_size import CONNECTIONS
 from loopwright.session.config import data_folder
 from service.command import SERVE
 from service.logs.lines import LogFormat

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import DateTime, Dialect, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
 
+from db.clean_text import clean_text
 from db.engine.compression import compress, compress_trace, decompress, decompress_trace
 
 Clock = Callable[[], datetime]
@@ -34,15 +35,6 @@ def new_token() -> str:
 def digest(*parts: str) -> str:
     """32 hex digits that name the parts, in their order."""
     return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:32]
-
-
-def clean_text(text: str) -> str:
-    """Return the text as both databases can hold it.
-
-    Messages of crashed processes may carry NUL (PostgreSQL refuses it) or lone surrogates (not UTF-8): each becomes
-    U+FFFD.
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
 
 
 class UtcDateTime(TypeDecorator[datetime]):

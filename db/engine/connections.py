@@ -19,6 +19,7 @@ from db.engine import writer_queue
 from db.engine.clock import ServerClock
 from db.engine.columns import Clock, utc_now
 from db.engine.outages import translated
+from db.engine.pool_size import CONNECTIONS
 
 BUSY_TIMEOUT_MS = 60_000
 """How long SQLite lets a writer wait once it has its turn, or none was to be had (`db.engine.writer_queue`); a
@@ -27,9 +28,6 @@ transaction here takes milliseconds."""
 _SQLITE_BEGIN = "sqlite_begin"
 _WATCHFUL = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 """libpq's settings, in seconds: a server that has vanished without a word is noticed within about ten. Not tuned."""
-CONNECTIONS = 30
-"""An API process has 40 threads that answer and 8 for event streams; each has a connection for milliseconds only. Of
-PostgreSQL's 100, three processes fit."""
 _KEPT_CONNECTIONS = 10
 """Those over it are closed when they are returned. Not tuned."""
 _LIMITS_MS = {"lock_timeout": 30_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}

@@ -21,7 +21,7 @@ from tvm.s_tir import Schedule, TensorIntrin
 from tvm.s_tir.schedule import Trace
 from tvm.target import Target
 
-from db.engine.columns import clean_text
+from db.clean_text import clean_text
 from db.exchange.json_pair import LENGTH, RECORDS, WORKLOADS, workload_line
 from loopwright.codegen.errors import InvalidModule, last_line
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named

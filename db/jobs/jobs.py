@@ -44,6 +44,7 @@ _ORDERS = {
 }
 _OF_GROUP = Keyset("jobs of a group", Job.group_position)
 QUEUED_AGAIN = "in the queue again"
+_ARE_UNFINISHED = select(exists().where(UNFINISHED))
 _ANSWERED = frozenset({JobState.SUCCEEDED, JobState.PARTLY})
 _AT_ONCE = 500
 """Jobs of one transaction. Not tuned."""
@@ -268,6 +269,11 @@ class Jobs:
                 if any(lane.since <= since for lane in of_priority):
                     return Waiting(of_priority[0].priority, since)
         return None
+
+    def are_unfinished(self) -> bool:
+        """Return whether any job waits or runs."""
+        with self._sessions.read() as session:
+            return bool(session.scalar(_ARE_UNFINISHED))
 
     def lowest_priority(self) -> int | None:
         """Return the lowest priority of the running jobs, of all controllers; None if none is running."""

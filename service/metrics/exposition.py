@@ -9,14 +9,14 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector, gener
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from db import migrate
+from db import revisions
 from loopwright.codegen.versions import TVM_VERSION
 from loopwright.version import VERSION
 from service.api import metric_catalogue as catalogue
 from service.context import LIVE_SECONDS, Context
 from service.metrics.fleet import fleet_metrics, schema_metric
 
-_REVISION = str(migrate.head())
+_REVISION = revisions.newest()
 
 log = logging.getLogger("loopwright.metrics")
 

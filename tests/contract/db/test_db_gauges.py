@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from db import migrate
+from db import revisions
 from db.inputs import WorkerReport
 from db.states import LeaseLoss, WebhookEvent
 from db.upkeep.gauges import Outbox, Queue, Use
@@ -124,7 +124,7 @@ def test_use_is_summed_over_users_and_days(world: World) -> None:
 
 
 def test_the_revision_and_the_connections_are_told(world: World) -> None:
-    assert world.db.gauges.revision() == migrate.head()
+    assert world.db.gauges.revision() == revisions.newest()
     connections = world.db.gauges.connections()
     assert connections.used == 0
     assert 1 <= connections.idle <= connections.most

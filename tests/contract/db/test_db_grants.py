@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from db import Database, migrate
+from db import Database, migrate, revisions
 from db.results.leaderboard import LeaderboardQuery
 from db.upkeep.grants import CannotGrant
 from tests.contract.db.conftest import Clock, World
@@ -104,7 +104,7 @@ def test_a_grant_takes_back_what_was_more(roles: Roles) -> None:
 def test_a_service_may_start_with_the_narrow_role_when_there_is_nothing_to_migrate(roles: Roles) -> None:
     migrate.grant(roles.owner, roles.name)
     migrate.upgrade(roles.narrow)
-    assert migrate.current(roles.narrow) == migrate.head()
+    assert revisions.current(roles.narrow) == revisions.newest()
 
 
 def test_roles_that_are_unknown_or_own_the_tables_are_refused(roles: Roles, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from db import Database, migrate
+from db import Database, migrate, revisions
 from db.engine import connections
 from db.engine.connections import Sessions, create_engine
 from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, SchemaTooNew
@@ -134,7 +134,7 @@ def test_what_is_stuck_ends(
 def test_migrations_may_take_as_long_as_they_need(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(connections._LIMITS_MS, "statement_timeout", 100)
     slow = "SELECT pg_sleep(0.5)"
-    migrate._in_transaction(postgres_url, lambda connection: connection.execute(text(slow)))
+    revisions.in_transaction(postgres_url, lambda connection: connection.execute(text(slow)))
     with pytest.raises(DatabaseAway), sessions_of(postgres_url) as sessions, sessions.read() as session:
         session.execute(text(slow))
 
@@ -164,7 +164,7 @@ def test_a_process_has_no_more_connections_than_it_may(postgres_url: str) -> Non
 def test_tables_of_a_newer_version_are_named(url: str) -> None:
     with sessions_of(url) as sessions, sessions.write() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    for look in (migrate.upgrade, migrate.check):
+    for look in (migrate.upgrade, revisions.check):
         with pytest.raises(SchemaTooNew, match="9999"):
             look(url)
 
@@ -178,7 +178,7 @@ def test_a_server_is_away_while_it_is_stopped_and_works_after() -> None:
         with stopped(server), pytest.raises(DatabaseAway):
             database.ping()
         with stopped(server), pytest.raises(DatabaseAway):
-            migrate.check(uri)
+            revisions.check(uri)
         database.ping()
         with pytest.raises(AccessRefused, match="does not exist"):
             Database(uri.replace("/postgres?", "/nothing?")).ping()

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from db import migrate
+from db import revisions
 from loopwright.codegen.kinds import JobState
 from service.api.metric_catalogue import METRICS
 from service.api.request_metrics import OTHER
@@ -152,5 +152,5 @@ def test_of_tables_that_the_code_does_not_know_the_revision_is_told(api: Api, mo
     monkeypatch.setattr("db.upkeep.gauges.Gauges.queue", unknown_column)
     found = families(api)
     assert found["loopwright_database_up"].samples[0].value == 1
-    assert found["loopwright_schema_info"].samples[0].labels == {"revision": migrate.head()}
+    assert found["loopwright_schema_info"].samples[0].labels == {"revision": revisions.newest()}
     assert "loopwright_jobs" not in found

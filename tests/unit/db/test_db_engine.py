@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Dialect, text
 from sqlalchemy.dialects import postgresql, sqlite
 
+from db.clean_text import clean_text
 from db.devices import target_id
-from db.engine.columns import UtcDateTime, clean_text
+from db.engine.columns import UtcDateTime
 from db.engine.connections import Sessions, create_engine, normalise_url
 from db.inputs import space_hash
 from tuner.types import BUILTIN_SPACE
