@@ -14,7 +14,8 @@ from rich.table import Table
 from loopwright import Client, Job
 from loopwright.results.units import ratio
 from service.process.exit_status import explained, leave
-from service.process.supervisor import ServeError, Supervisor
+from service.process.serve_error import ServeError
+from service.process.supervisor import Supervisor
 from service.settings import ensure_token, read_settings
 from service.settings import parser as service_parser
 

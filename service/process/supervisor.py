@@ -18,27 +18,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from datetime import datetime
+from http.client import HTTPException
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, TYPE_CHECKING
+from urllib.request import ProxyHandler, Request, build_opener
 
-import httpx
 import psutil
 from prometheus_client.multiprocess import mark_process_dead
 
-from db import Database, migrate
 from loopwright import schemas
 from loopwright.local.state import LOCK, LocalState
 from loopwright.session.config import service_file
-from service.outage import await_database
 from service.process.exit_status import ExitStatus, status_of
 from service.process.kept_log import KeptLog
 from service.process.restarts import MOST, WITHIN_SECONDS, Restarts
+from service.process.serve_error import ServeError
 from service.settings import Settings, ensure_token
 from workers.progress import Progress
-from workers.walls.levels import Level, NoWalls, Policy, choose
+
+if TYPE_CHECKING:
+    from service.process.preparation import Prepared
 
 log = logging.getLogger("loopwright.serve")
 
@@ -53,14 +57,6 @@ _POLL_SECONDS = 0.2
 _SAYS = "loopwright: "
 
 Say = Callable[[str], None]
-
-
-class ServeError(Exception):
-    """The service cannot start or continue; the message says what to do."""
-
-    def __init__(self, message: str, status: ExitStatus = ExitStatus.FAILED) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Supervisor:
@@ -94,11 +90,11 @@ class Supervisor:
             _note(lock, state)
             _require_free_port(self._settings)
             self._say(f"the database of {self._settings.data_dir} is opened ...")
-            await_database(self._settings.database)
-            migrate.upgrade(self._settings.database)
-            self._settings = with_walls(self._settings)
+            # A fork has SQLAlchemy and Alembic, 60 MB, only as long as it needs them.
+            with ProcessPoolExecutor(1, get_context("fork")) as fork:
+                prepared = fork.submit(_prepared, self._settings).result()
+            self._settings = prepared.settings
             ensure_token(self._settings)
-            started_at = _now(self._settings)
             try:
                 self._say("the API, the controller and its workers start, on an idle machine within half a minute ...")
                 self._start("controller")
@@ -106,7 +102,7 @@ class Supervisor:
                     shutil.rmtree(shared, ignore_errors=True)
                 for name in self._apis:
                     self._start(name)
-                self._wait_until_ready(started_at)
+                self._wait_until_ready(prepared.at)
                 with _announced(self.url, self._settings.token_file):
                     _note(lock, replace(state, is_ready=True))
                     yield
@@ -115,9 +111,7 @@ class Supervisor:
 
     def login_url(self) -> str:
         """Return an address that signs one browser in as the owner, once. The service must be running."""
-        with self._client() as client:
-            answer = client.post("/api/v1/login-codes").raise_for_status()
-        return f"{self.url}{schemas.LoginCode.model_validate_json(answer.content).path}"
+        return f"{self.url}{schemas.LoginCode.model_validate_json(self._answer('/api/v1/login-codes', 'POST')).path}"
 
     def wait(self) -> None:
         """Wait for a signal to stop, and restart parts that exit by themselves.
@@ -164,23 +158,28 @@ class Supervisor:
     def _wait_until_ready(self, started_at: datetime) -> None:
         """Until a worker was seen since the start: one that an earlier service left in the database may be gone."""
         began, progress = time.monotonic(), Progress(START_SECONDS, _LONGEST_START_SECONDS)
-        with self._client() as client:
-            while progress.goes_on():
-                self._look_after_start()
-                with contextlib.suppress(httpx.HTTPError):
-                    answer = client.get("/api/v1/workers")
-                    workers = schemas.Page[schemas.Worker].model_validate_json(answer.raise_for_status().content).items
-                    if any(worker.last_seen_at >= started_at for worker in workers):
-                        return
-                time.sleep(_POLL_SECONDS)
+        while progress.goes_on():
+            self._look_after_start()
+            with contextlib.suppress(OSError, HTTPException):
+                workers = schemas.Page[schemas.Worker].model_validate_json(self._answer("/api/v1/workers")).items
+                if any(worker.last_seen_at >= started_at for worker in workers):
+                    return
+            time.sleep(_POLL_SECONDS)
         raise ServeError(
             f"the service was not ready within {time.monotonic() - began:.0f} s; see the logs in "
             f"{self._settings.data_dir}"
         )
 
-    def _client(self) -> httpx.Client:
+    def _answer(self, path: str, method: str = "GET") -> bytes:
+        """Return what the API answers the owner. Raises OSError and HTTPException.
+
+        By the standard library: HTTPX has a fifth of a second of imports.
+        """
         headers = {"Authorization": f"Bearer {ensure_token(self._settings)}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=5, trust_env=False)
+        without_proxies = build_opener(ProxyHandler({}))
+        with without_proxies.open(Request(f"{self.url}{path}", None, headers, method=method), timeout=5) as answer:
+            body: bytes = answer.read()
+        return body
 
     def _look_after_start(self) -> None:
         """Start a part again that Ray kept from starting. Raises ServeError if a part has ended in another way."""
@@ -325,39 +324,10 @@ def _require_free_port(settings: Settings) -> None:
             time.sleep(_POLL_SECONDS)
 
 
-def with_walls(settings: Settings) -> Settings:
-    """Return the settings with the required sandbox: several users require one.
+def _prepared(settings: Settings) -> Prepared:
+    from service.process import preparation  # in the fork alone
 
-    Raise ServeError if it is required and not available, and log a warning if there is none.
-    """
-    if settings.sandbox is None and _several_users(settings):
-        settings = settings.model_copy(update={"sandbox": Policy.REQUIRE})
-    policy = settings.walls
-    try:
-        level = choose(policy)
-    except NoWalls as error:
-        raise ServeError(str(error)) from error
-    if level is Level.NONE:
-        reason = "as LOOPWRIGHT_SANDBOX=off asks" if policy is Policy.OFF else "because this machine can put up none"
-        log.warning("submitted code runs without a sandbox, %s: admit only whom you would give a shell", reason)
-    return settings
-
-
-def _several_users(settings: Settings) -> bool:
-    database = Database(settings.database)
-    try:
-        return database.users.several()
-    finally:
-        database.close()
-
-
-def _now(settings: Settings) -> datetime:
-    """Return the time by which the database is stamped."""
-    database = Database(settings.database)
-    try:
-        return database.now()
-    finally:
-        database.close()
+    return preparation.prepare(settings)
 
 
 def _reason(path: Path) -> str:

@@ -9,8 +9,9 @@ import pytest
 from db import Database, migrate
 from db.access.views import Quota
 from db.states import Scope
-from service.process import supervisor
-from service.process.supervisor import ServeError, with_walls
+from service.process import preparation
+from service.process.preparation import prepare
+from service.process.serve_error import ServeError
 from service.settings import Settings
 from workers.walls.levels import Level, NoWalls, Policy
 
@@ -36,14 +37,14 @@ def no_walls(policy: Policy) -> Level:
 
 
 def test_another_user_requires_walls(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "choose", no_walls)
-    assert with_walls(settings).walls is Policy.PREFER
+    monkeypatch.setattr(preparation, "choose", no_walls)
+    assert prepare(settings).settings.walls is Policy.PREFER
     add_a_user(settings)
     with pytest.raises(ServeError, match="no walls here"):
-        with_walls(settings)
+        prepare(settings)
 
 
 def test_the_settings_decide_otherwise(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "choose", no_walls)
+    monkeypatch.setattr(preparation, "choose", no_walls)
     add_a_user(settings)
-    assert with_walls(settings.model_copy(update={"sandbox": Policy.OFF})).walls is Policy.OFF
+    assert prepare(settings.model_copy(update={"sandbox": Policy.OFF})).settings.walls is Policy.OFF

@@ -10,7 +10,8 @@ import pytest
 
 from service.process.exit_status import ExitStatus
 from service.process.kept_log import KeptLog
-from service.process.supervisor import ServeError, Supervisor
+from service.process.serve_error import ServeError
+from service.process.supervisor import Supervisor
 from service.settings import Settings
 from tests.support.waiting import wait_for
 
