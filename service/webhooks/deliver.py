@@ -7,8 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-
-import httpx
+from typing import TYPE_CHECKING
 
 from db import Database
 from db.access.webhooks import DueDelivery
@@ -24,6 +23,9 @@ _HOLD_SECONDS = 60.0
 """Longer than a batch takes, so that no other controller sends the same meanwhile."""
 _LONGEST_ERROR = 300
 """Characters."""
+
+if TYPE_CHECKING:
+    import httpx
 
 log = logging.getLogger("loopwright.webhooks")
 
@@ -69,6 +71,8 @@ class Deliverer:
 
 async def _send_all(due: Sequence[DueDelivery]) -> list[str | None]:
     """Send deliveries at the same time; return for each why it failed, None if it arrived."""
+    import httpx  # most controllers send none, and start in less time
+
     # `_send` has the deadline: httpx's are for single steps, of which a receiver can make many. Redirects would lead
     # to where no admin has named.
     async with httpx.AsyncClient(timeout=None, follow_redirects=False, trust_env=False) as client:

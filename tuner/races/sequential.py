@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy.special import stdtrit
 
 _TRIMMED = 0.2
 """Share of the rounds at either end. With fewer than five, none are left out."""
@@ -58,9 +57,9 @@ def decide(ratios: Sequence[float], bound: float, config: SequentialConfig) -> V
         return Verdict.UNCLEAR
     mean, error, degrees = _trimmed(ratios)
     share = len(config.looks)
-    if mean - float(stdtrit(degrees, 1 - config.above_error / share)) * error > math.log(bound):
+    if mean - _quantile(degrees, 1 - config.above_error / share) * error > math.log(bound):
         return Verdict.ABOVE
-    if mean + float(stdtrit(degrees, 1 - config.below_error / share)) * error <= math.log(bound):
+    if mean + _quantile(degrees, 1 - config.below_error / share) * error <= math.log(bound):
         return Verdict.BELOW
     return Verdict.UNCLEAR
 
@@ -72,7 +71,7 @@ def estimate(ratios: Sequence[float]) -> Estimate:
     if len(ratios) == 1:
         return Estimate(ratios[0], 0.0, math.inf)
     mean, error, degrees = _trimmed(ratios)
-    width = float(stdtrit(degrees, 0.975)) * error
+    width = _quantile(degrees, 0.975) * error
     return Estimate(math.exp(mean), math.exp(mean - width), math.exp(mean + width))
 
 
@@ -86,3 +85,10 @@ def _trimmed(ratios: Sequence[float]) -> tuple[float, float, int]:
     deviation = float(np.std(np.clip(logarithms, kept[0], kept[-1]), ddof=1))
     error = deviation * math.sqrt((count - 1) / (len(kept) * (len(kept) - 1)))
     return float(np.mean(kept)), error, len(kept) - 1
+
+
+def _quantile(degrees: float, probability: float) -> float:
+    """Return a quantile of Student's t."""
+    from scipy.special import stdtrit  # a quarter of a second, which a controller's start does not wait for
+
+    return float(stdtrit(degrees, probability))
