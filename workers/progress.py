@@ -12,6 +12,8 @@ _SHARE = 1 / 60
 _WINDOW_SECONDS = 30.0
 """That they have for it. Not tuned."""
 _LEAST_SECONDS, _MOST_SECONDS = 60.0, 600.0
+_LOOKS = 15
+"""A window: to look costs milliseconds, as all processes of the machine are read."""
 
 
 class Progress:
@@ -27,13 +29,16 @@ class Progress:
         self._began = self._last = time.monotonic()
         self._least, self._most, self._window = least, most, window
         self._used = _used()
+        self._looked = self._began
 
     def goes_on(self) -> bool:
         """Return whether the processes get on. To be called several times a window."""
-        now, used = time.monotonic(), _used()
-        # What ended since took its time with it.
-        if used < self._used or used - self._used > _SHARE * self._window:
-            self._used, self._last = used, now
+        now = time.monotonic()
+        if now - self._looked > self._window / _LOOKS:
+            self._looked, used = now, _used()
+            # What ended since took its time with it.
+            if used < self._used or used - self._used > _SHARE * self._window:
+                self._used, self._last = used, now
         if now - self._began < self._least:
             return True
         return now - self._last < self._window and now - self._began < self._most

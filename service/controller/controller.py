@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 import ray
@@ -54,6 +54,8 @@ _POLL_SECONDS = 0.1
 """Between two looks for loops that have ended, and for news of jobs that were queued."""
 _CLAIM_SECONDS = 1.0
 """Between two looks for jobs without news: leases end unannounced."""
+_IDLE_SECONDS = 5.0
+"""The same while no job waits or runs, and no lease can end."""
 _HEARTBEAT_SECONDS = 5.0
 _RECHECK_SECONDS = 600.0
 """Between two queries for bests that are due for a recheck, and for imported ones that are not certified."""
@@ -84,11 +86,20 @@ log = logging.getLogger("loopwright.controller")
 
 
 class Controller:
-    def __init__(self, settings: Settings, database: Database, cluster: Cluster, loops: Loops) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        cluster: Cluster,
+        loops: Loops,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``prepare`` is called when there are devices and a job can begin: what it costs does not delay them."""
         self._settings = settings
         self._db = database
         self._cluster = cluster
         self._loops = loops
+        self._prepare = prepare
         self._offers: list[Offer] = []
         self._watch = Watch(database, cluster)
         self._next_heartbeat = 0.0
@@ -194,6 +205,8 @@ class Controller:
             log.info("%s can be used", worker_id, extra={"worker": worker_id})
         for worker_id in sorted(before - after):
             log.info("%s cannot be used", worker_id, extra={"worker": worker_id})
+        if after and not before:
+            self._prepare()
         self._offers = offers
 
     def _claim(self) -> bool:
@@ -216,7 +229,8 @@ class Controller:
             claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, answered=True)
             self._next_answers = now + (0.0 if claimed else _ANSWERS_SECONDS)
         if claimed is None:
-            self._next_look = now + _CLAIM_SECONDS
+            is_idle = not self._loops.running and not self._db.jobs.are_unfinished()
+            self._next_look = now + (_IDLE_SECONDS if is_idle else _CLAIM_SECONDS)
             return False
         self._next_look = now
         try:
@@ -353,7 +367,7 @@ def main(settings: Settings) -> None:
         searches, sharing = SearchChildren(choose(settings.walls)), Sharing()
         loops = Loops(lambda: JobRunner(database, searches, sharing), settings.places)
         cluster = Cluster(settings.walls, read_boards(settings.boards))
-        controller = Controller(settings, database, cluster, loops)
+        controller = Controller(settings, database, cluster, loops, searches.start)
         if waited:
             controller.hold_claims()
         with contextlib.ExitStack() as shared:

@@ -21,9 +21,9 @@ from workers.ray.actor_calls import Pending
 from workers.ray.cluster import Cluster, Offer
 
 CHECK_SECONDS = 60.0
-"""Between two timings of a worker's reference kernel, where its slot is free."""
+"""Between two timings of a worker's reference kernel, where its slot is free, and jobs wait or it is in quarantine."""
 _OVERDUE = 5
-"""After so many times that long it is timed between two batches of a slot that is never free."""
+"""After so many times that long it is timed while there are no jobs, and between two batches of a slot in use."""
 _PING_SECONDS = 2.0
 LOST_SECONDS = 120.0
 """A worker that was not seen for so long is lost. One that is restarted is back sooner. Not tuned."""
@@ -71,9 +71,13 @@ class Watch:
         self._newest_check, changed = self._db.workers.checks_after(self._newest_check)
         self._checks |= changed
         standings, lost = self._db.workers.standings(), self._db.workers.lost(LOST_WITHIN_SECONDS)
+        is_idle = not self._db.jobs.are_unfinished()
         for offer in offers:
             if offer.id in activity:
-                self._ask(offer, standings[offer.id])
+                standing = standings[offer.id]
+                is_free = standing.slot_since is None
+                is_well = standing.quarantine_reason is None
+                self._ask(offer, standing, seldom=not is_free or (is_idle and is_well))
         known = [offer.id for offer in offers if offer.id in standings]
         return {id for id in known if self._judge(id, standings[id], lost.get(id, 0))}
 
@@ -93,7 +97,7 @@ class Watch:
             self._db.workers.tell_missing(worker_id, LOST_SECONDS)
         self._missing = missing
 
-    def _ask(self, offer: Offer, standing: WorkerStanding) -> None:
+    def _ask(self, offer: Offer, standing: WorkerStanding, *, seldom: bool) -> None:
         """Have the reference kernels timed, if it is time; the answer comes at a later heartbeat."""
         if offer.id in self._timings:
             return
@@ -106,7 +110,7 @@ class Watch:
             return
         checks = self._checks_of(offer.id, standing)
         age = (self._db.now() - checks[-1].created_at).total_seconds() if checks else float("inf")
-        if age > CHECK_SECONDS * (1 if standing.slot_since is None else _OVERDUE):
+        if age > CHECK_SECONDS * (_OVERDUE if seldom else 1):
             self._timings[offer.id] = offer, actor_calls.CHECK(actor, offer.device_class.target_json)
 
     def _collect(self) -> None:

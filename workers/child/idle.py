@@ -9,19 +9,25 @@ from typing import Protocol
 
 REST_SECONDS = 600.0
 """A child's start costs a core two or three seconds, and a child a hundred megabytes. Not tuned."""
+UNUSED_SECONDS = 120.0
+"""For a child that was started for whoever comes soon, and nobody has come. Not tuned."""
 _LOOK_SECONDS = 30.0
 
 
 class CanRest(Protocol):
-    def rest(self, seconds: float) -> None:
-        """Stop the process if it has not been used for this time. It starts again when it is needed."""
+    def rest(self, seconds: float, unused_seconds: float) -> None:
+        """Stop the process if it has not been used for this time, or since its start for the other one.
+
+        It starts again when it is needed.
+        """
 
 
 class Rests:
     """Checks the children in a thread that starts with the first child."""
 
-    def __init__(self, seconds: float = REST_SECONDS) -> None:
+    def __init__(self, seconds: float = REST_SECONDS, unused_seconds: float = UNUSED_SECONDS) -> None:
         self._seconds = seconds
+        self._unused_seconds = unused_seconds
         self._children: weakref.WeakSet[CanRest] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -38,7 +44,7 @@ class Rests:
         with self._lock:
             children = list(self._children)
         for child in children:
-            child.rest(self._seconds)
+            child.rest(self._seconds, self._unused_seconds)
 
     def _run(self) -> None:
         while True:

@@ -18,8 +18,12 @@ class SearchChildren:
         self._level = level
         self._idle = [search_child(level)]
         self._lock = threading.Lock()
-        # The first job does not wait for the imports.
-        threading.Thread(target=self._idle[0].start, name="first search child", daemon=True).start()
+
+    def start(self) -> None:
+        """Begin to start a child that no search uses, so that the next job does not wait for its imports."""
+        with self._lock:
+            for child in self._idle[-1:]:
+                threading.Thread(target=child.start, name="first search child", daemon=True).start()
 
     @contextlib.contextmanager
     def one(self) -> Iterator[WarmChild]:

@@ -202,7 +202,7 @@ class WarmChild:
         self._opening = threading.Lock()
         """Held while pipes are closed or written to, so that `stop` writes into no other file and no other frame."""
         self._number = 0
-        """Of the latest request."""
+        """Of the latest request; 0 before the first one."""
         self._ended = True
         self._process: subprocess.Popen[bytes] | None = None
         self._used = time.monotonic()
@@ -344,9 +344,10 @@ class WarmChild:
         with self._lock:
             self._kill()
 
-    def rest(self, seconds: float) -> None:
-        """Stop the child if it has not been used for this time."""
-        if time.monotonic() - self._used < seconds or not self._lock.acquire(blocking=False):
+    def rest(self, seconds: float, unused_seconds: float) -> None:
+        """Stop the child if it has not been used for this time, or since its start for the other one."""
+        limit = seconds if self._number else unused_seconds
+        if time.monotonic() - self._used < limit or not self._lock.acquire(blocking=False):
             return
         try:
             self._kill()

@@ -45,8 +45,23 @@ from workers.walls.levels import Policy, choose
 
 _OBJECT_STORE_BYTES = 256 * 2**20
 """Of the embedded cluster; artifacts in flight take a few megabytes. Not tuned."""
-_NO_SPARES = {"num_workers_soft_limit": 0}
-"""Ray keeps a process a processor for tasks to come; here is one, when a node joins."""
+_ALONE = {
+    # Ray keeps a process a processor for tasks to come; here is one, when a node joins.
+    "num_workers_soft_limit": 0,
+    # What this looks at four times a second are Ray's own processes, and not their children, which have the memory.
+    "memory_monitor_refresh_ms": 0,
+    # What follows is for clusters: to place tasks, to move objects, and to show what runs. Milliseconds; 0 is never.
+    "raylet_report_resources_period_milliseconds": 1_000,
+    "gcs_pull_resource_loads_period_milliseconds": 10_000,
+    "raylet_check_gc_period_milliseconds": 10_000,
+    "local_fs_monitor_interval_ms": 10_000,
+    "object_manager_timer_freq_ms": 1_000,
+    "kill_idle_workers_interval_ms": 5_000,
+    "io_context_monitor_probe_interval_ms": 10_000,
+    "task_events_report_interval_ms": 0,
+    "event_stats": False,
+}
+"""Ray's own settings for the embedded cluster. With its defaults an idle raylet takes three times as much of a core."""
 _JOIN_SECONDS = 120.0
 """To detect and equip a node: its actors import TVM. Not tuned."""
 
@@ -148,7 +163,7 @@ def _start_local(progress: Progress) -> None:
             include_dashboard=False,
             log_to_driver=False,
             object_store_memory=_OBJECT_STORE_BYTES,
-            _system_config=_NO_SPARES,
+            _system_config=_ALONE,
             _temp_dir=str(folder),
             configure_logging=False,
         )

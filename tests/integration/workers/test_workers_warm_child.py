@@ -139,12 +139,12 @@ def test_a_child_that_nobody_needed_for_long_ends_and_starts_again() -> None:
         assert child._process is not None
         process = psutil.Process(child._process.pid)
         family = [process, *process.children(recursive=True)]
-        child.rest(3600.0)
+        child.rest(3600.0, 0.0)
         assert works(child)
         assert process.is_running()
-        child.rest(0.0)
+        child.rest(0.0, 3600.0)
         assert not any(alive(each.pid) for each in family)
-        child.rest(0.0)
+        child.rest(0.0, 0.0)
         assert works(child)
     finally:
         child.close()
@@ -156,7 +156,7 @@ def test_a_child_at_work_does_not_rest() -> None:
         stream = child.stream(name("where"), {}, 30)
         place = next(stream)
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(child.rest, 0.0).result(30)
+            pool.submit(child.rest, 0.0, 0.0).result(30)
         assert alive(place["pid"])
         child.stop()
         with pytest.raises(ChildStopped):
