@@ -14,7 +14,7 @@ from db.access.audit import Audit
 from db.access.tokens import Tokens
 from db.access.usage import Uses
 from db.access.users import Users
-from db.access.versions import Version, Versions
+from db.access.versions import Part, Version, Versions
 from db.access.visibility import Viewer, limit_to
 from db.access.webhooks import Webhooks
 from db.cost_models import CostModels
@@ -118,9 +118,9 @@ class Database:
         """Return the time that the database uses for its timestamps."""
         return self._sessions.now()
 
-    def version(self) -> Version:
-        """Return the version of everything that is stored, for everybody."""
-        return self._versions.read()
+    def version(self, part: Part | None = None) -> Version:
+        """Return the version of everything that is stored, or of a part of it, for everybody."""
+        return self._versions.read(part)
 
     def ping(self) -> None:
         """Raises `db.errors.Unavailable` if the database does not answer."""

@@ -12,6 +12,7 @@ from datetime import timedelta
 from sqlalchemy import ColumnElement, case, delete, select, text, update
 from sqlalchemy.orm import Session
 
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.inputs import Demand
 from db.models import Controller, Worker
@@ -65,7 +66,7 @@ class DeviceLeases:
             decide: gets all devices, and the demands of all controllers; it is called within the transaction. What it
                 wants is leased as far as it is free.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             now = self._sessions.now()
             if session.get_bind().dialect.name == "postgresql":
                 session.execute(_ONE_AT_A_TIME)
@@ -105,7 +106,7 @@ class DeviceLeases:
 
     def give_up(self, owner: str) -> None:
         """End the lease of a controller; its devices are free."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             _lock(session, Worker.leased_to == owner)
             session.execute(delete(Controller).where(Controller.owner == owner))
 

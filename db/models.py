@@ -208,6 +208,16 @@ class JobCount(Base):
     search_saved_secs: Mapped[float]
 
 
+class ChangeCount(Base):
+    """How many transactions have changed what answers show of a topic, in several rows (`db.engine.changes`)."""
+
+    __tablename__ = "changes"
+
+    topic: Mapped[str] = mapped_column(primary_key=True)
+    shard: Mapped[int] = mapped_column(primary_key=True)
+    changes: Mapped[int] = mapped_column(BigInteger)
+
+
 class Workload(Base):
     """One schedulable function. ``module_json`` is bound to ``tvm_version``; both are renewed together."""
 

@@ -16,6 +16,7 @@ from sqlalchemy import delete, select, tuple_
 from sqlalchemy.orm import Session
 
 from db.access.usage import day_of
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.models import Base, TrialCount, TrialTally, Usage
 from db.upsert import add
@@ -62,7 +63,7 @@ class Tallies:
             .limit(_AT_ONCE)
             .with_for_update(skip_locked=True)
         )
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             tallies = session.scalars(some).all()
             _add_up(
                 session, tallies, Usage, ("user_name", "day"), ("trials", "device_seconds"), {"jobs": 0, "bytes": 0}

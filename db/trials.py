@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from db.access.usage import add_device_time
 from db.counts import CountedTrial, count_trials
+from db.engine.changes import Topic
 from db.engine.columns import new_id
 from db.engine.connections import Sessions
 from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
@@ -176,7 +177,7 @@ class Trials:
         ``searched`` is the time in which the search proposed them, if it did. Return the new trials, which
         `lease_token` owns. Raise `LeaseLost` if the caller does not own the task any more.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.TRIALS) as session:
             job, task = own_running_task(session, task_id, lease_token)
             seen = set(session.scalars(select(TrialRow.candidate_hash).where(TrialRow.task_id == task_id)))
             last = session.scalar(select(func.max(TrialRow.number)).where(TrialRow.task_id == task_id)) or 0
@@ -224,7 +225,7 @@ class Trials:
 
         Return the ids of the trials that `lease_token` owned, without those that were finished.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.TRIALS) as session:
             users = lock_jobs_of(session, outcomes)
             # Not in the same statement: what that saw of them may be older than the lock.
             owned = select(*_FINISHED_BY).where(TrialRow.id.in_(outcomes), TrialRow.state == TrialState.PROPOSED)
@@ -260,7 +261,7 @@ class Trials:
 
         Raise `LeaseLost` if `lease_token` is not the job's.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.TRIALS) as session:
             own_running_task(session, task_id, lease_token)
             moved = (
                 update(TrialRow)

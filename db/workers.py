@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from db.access.webhooks import notify, told_since
 from db.devices import device_class_value, put_device_class
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import NotFound
@@ -59,7 +60,7 @@ class Workers:
         """Store what workers report as seen now, in place of their earlier reports, in one transaction."""
         if not reports:
             return
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.WORKERS) as session:
             for device_class in {report.device_class for report in reports}:
                 put_device_class(session, device_class)
             now = self._sessions.now()
@@ -135,7 +136,7 @@ class Workers:
         Of the earlier ones the newest stay, and the fastest since the worker was last cleared, for some days.
         """
         now = self._sessions.now()
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.WORKERS) as session:
             session.add(Check(worker_id=worker_id, secs=secs, created_at=now))
             session.flush()
             own = select(Check.id).where(Check.worker_id == worker_id)

@@ -28,6 +28,7 @@ _DECISION_CELLS = 2**20
 _VIEWERS = 1000
 _FINISHED_TASKS = 20_000
 """Some tens of megabytes. Not tuned."""
+_UNFINISHED_TASKS = 5_000
 
 
 def _cells(table: DecisionTable) -> int:
@@ -51,7 +52,11 @@ class Context:
     finished: Cache[Written[schemas.Job]] = field(
         default_factory=lambda: Cache(_FINISHED_TASKS, lambda job: 1 + len(job.model.tasks))
     )
-    """Jobs that have ended, by id: they never change. Whoever takes one has read it from the database as its viewer."""
+    """Jobs that have ended, by all that may change of them. Whoever takes one has read it as its viewer."""
+    unfinished: Cache[Written[schemas.Job]] = field(
+        default_factory=lambda: Cache(_UNFINISHED_TASKS, lambda job: 1 + len(job.model.tasks))
+    )
+    """The same of the others, for a second."""
     recent_trials: Cache[int] = field(default_factory=lambda: Cache(_VIEWERS, lambda _: 1))
     """By viewer and time."""
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))

@@ -7,6 +7,7 @@ from datetime import timedelta
 from sqlalchemy import delete, select
 
 from db.access.views import AuditView
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.models import AuditEntry
@@ -23,7 +24,7 @@ class Audit:
         self._sessions = sessions
 
     def add(self, *, user_name: str, token_id: str, action: str, object: str, status: int, address: str) -> None:
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             session.add(
                 AuditEntry(
                     created_at=self._sessions.now(),

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
 from db.access.views import BearerView, TokenView
+from db.engine.changes import Topic
 from db.engine.columns import new_id
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
@@ -108,7 +109,7 @@ class Tokens:
         row, user = found
         ended = row.revoked_at is not None or user.disabled_at is not None or _is_over(row.expires_at, now)
         if not ended and (row.used_at is None or now - row.used_at > _USED_EVERY):
-            with self._sessions.write() as session:
+            with self._sessions.write(Topic.NONE) as session:
                 session.execute(update(Token).where(Token.id == row.id).values(used_at=now))
         scope = row.scope if user.role.includes(row.scope) else user.role
         return BearerView(user.name, row.id, row.kind, scope, row.expires_at, ended, row.made_by, row.ceiling)

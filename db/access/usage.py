@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.access.views import DayView, Quota, UseView
 from db.conditions import trials_begun
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
@@ -42,7 +43,7 @@ class Uses:
 
     def admit_import(self, user_name: str, size: int) -> None:
         """Count the bytes of an import to a user's use. Raise `QuotaExceeded` if that is over the user's limit."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             now = self._sessions.now()
             user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
             _check_bytes(user, _used(session, user.name, day_of(now)), size, now)

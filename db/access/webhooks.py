@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from db.engine.changes import Topic
 from db.engine.columns import new_id
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
@@ -142,7 +143,7 @@ class Webhooks:
         with self._sessions.read() as session:
             if session.scalar(select(Delivery.id).where(Delivery.next_at <= now).limit(1)) is None:
                 return []
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             due = (
                 select(Delivery, Webhook)
                 .join(Webhook, Delivery.webhook_id == Webhook.id)
@@ -161,7 +162,7 @@ class Webhooks:
     def delivered(self, delivery_id: str) -> None:
         """Store that a delivery has arrived. Nothing happens if it was deleted meanwhile."""
         done = update(Delivery).where(Delivery.id == delivery_id)
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             session.execute(done.values(delivered_at=self._sessions.now(), next_at=None))
 
     def failed(self, delivery_id: str, error: str) -> None:
@@ -170,7 +171,7 @@ class Webhooks:
         Nothing happens if the delivery was deleted meanwhile, or if another attempt has arrived.
         """
         missing = select(Delivery).where(Delivery.id == delivery_id, Delivery.delivered_at.is_(None))
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             row = session.scalar(missing.with_for_update())
             if row is None:
                 return

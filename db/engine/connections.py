@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.orm import ORMExecuteState, Session
 
 from db.engine import writer_queue
+from db.engine.changes import Topic, count_change, rows_written
 from db.engine.clock import ServerClock
 from db.engine.columns import Clock, utc_now
 from db.engine.outages import translated
@@ -172,11 +173,14 @@ class Sessions:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, topic: Topic = Topic.OTHER) -> Iterator[Session]:
         """One transaction: committed at the end of the block, rolled back if the block raises.
 
         On SQLite the block begins when the writer before it is done: what the block calls now is later than that.
+        ``topic`` says what of kept answers it may change.
         """
         with translated(), self._turn(), Session(self._writer, expire_on_commit=False) as session, session.begin():
             session.connection()
+            before = rows_written(session)
             yield session
+            count_change(session, topic, before)

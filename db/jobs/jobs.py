@@ -16,6 +16,7 @@ from db.access.webhooks import notify
 from db.conditions import ANSWERED, RUNNING, TRUE, UNFINISHED
 from db.counts import count_lease_loss
 from db.devices import put_device_class
+from db.engine.changes import Topic
 from db.engine.columns import new_id, new_token
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
@@ -233,7 +234,7 @@ class Jobs:
             self._requeue_expired()
         elif not found:
             return None
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job_id = _next_answered(session) if answered else _next(session, machines, waiting)
             if job_id is None:
                 return None
@@ -253,7 +254,7 @@ class Jobs:
             return ClaimedJob(job_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
     def _requeue_expired(self) -> None:
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             expired = expired_jobs(self._sessions.now()).order_by(Job.id)
             jobs = session.scalars(expired.with_for_update(skip_locked=True, key_share=True)).all()
             for job in jobs:
@@ -295,7 +296,7 @@ class Jobs:
                 job_ids = session.scalars(unknown.order_by(Job.id).limit(_AT_ONCE)).all()
             if not job_ids:
                 return
-            with self._sessions.write() as session:
+            with self._sessions.write(Topic.NONE) as session:
                 # In the order in which everyone locks them.
                 session.execute(select(Job.id).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update())
                 session.execute(update(Job).where(Job.id.in_(job_ids)).values(is_answered=True))
@@ -304,7 +305,7 @@ class Jobs:
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
         """Extend a lease to `lease_seconds` from now and add `add_elapsed` seconds of running. False: it is lost."""
         until = self._sessions.now() + timedelta(seconds=lease_seconds)
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
@@ -317,7 +318,7 @@ class Jobs:
 
         Its attempt counts only if its loop ``died``. ``to_end``: it has had its turn, and waits behind the others.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
@@ -336,7 +337,7 @@ class Jobs:
         """
         held = select(Job).where(RUNNING, Job.lease_owner == owner)
         forgotten = held.where(Job.lease_token.not_in(known)).order_by(Job.id)
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             jobs = session.scalars(forgotten.with_for_update(key_share=True)).all()
             for job in jobs:
                 self._put_back(session, job)
@@ -357,7 +358,7 @@ class Jobs:
 
     def add_note(self, job_id: str, lease_token: str, note: str) -> bool:
         """Add a line to the notes of a running job, unless it is among them. Return False if the lease is lost."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
@@ -370,7 +371,7 @@ class Jobs:
 
         Activities with the same `phase` are one phase of the job; None: the activity is a phase by itself.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
@@ -380,7 +381,7 @@ class Jobs:
 
     def describe(self, job_id: str, *, tags: Iterable[str] | None = None, description: str | None = None) -> JobView:
         """Replace the tags and the description of a job; None: as they are. Raise `NotFound`."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = lock_job(session, job_id)
             if tags is not None:
                 job.tags = stored_tags(tags)
@@ -391,7 +392,7 @@ class Jobs:
 
     def store_model_time(self, job_id: str, lease_token: str, time: ModelTime) -> bool:
         """Store what one run of a running job's whole model takes. Return False if the lease is lost."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
@@ -405,7 +406,7 @@ class Jobs:
         Its unfinished tasks end with it: failed, with its `error`, if it failed, else cancelled. Candidates that were
         proposed and not measured go: nothing is known of them.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = own_job(session, job_id, lease_token)
             if job is None:
                 return False
@@ -414,7 +415,7 @@ class Jobs:
 
     def request_cancel(self, job_id: str) -> JobView:
         """Cancel a queued job at once, or ask the owner of a running one to. A finished job stays. Raise `NotFound`."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job = lock_job(session, job_id)
             if job.state not in FINISHED:
                 job.cancel_requested = True
@@ -440,7 +441,7 @@ class Jobs:
         held: ColumnElement[bool] = RUNNING
         if owner is not None:
             held = and_(held, Job.lease_owner == owner)
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.NONE) as session:
             ended = update(Job).where(held).values(lease_expires_at=self._sessions.now())
             return session.connection().execute(ended).rowcount
 

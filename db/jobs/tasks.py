@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, bindparam, or_, select
 from sqlalchemy.orm import Session
 
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import NotFound
@@ -92,7 +93,7 @@ class Tasks:
 
     def try_start(self, task_id: str, lease_token: str) -> bool:
         """Begin or resume tuning. False: a living job tunes the same workload, device class and space right now."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             job, mine = own_task(session, task_id, lease_token)
             now = self._sessions.now()
             # Everyone who wants this key locks its tasks in the same order: one decides after the other.
@@ -120,7 +121,7 @@ class Tasks:
 
     def join(self, task_id: str, lease_token: str) -> None:
         """Mark a task as waiting for the answer of the task that tunes the same."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             _, task = own_task(session, task_id, lease_token)
             if task.state != TaskState.JOINED:
                 task.state = TaskState.JOINED
@@ -131,7 +132,7 @@ class Tasks:
 
         Raise `NotFound` also if there is no such certificate.
         """
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             _, task = own_task(session, task_id, lease_token)
             certificate = session.get(Certificate, certificate_id)
             if certificate is None:
@@ -143,7 +144,7 @@ class Tasks:
 
     def fail(self, task_id: str, lease_token: str, error: str) -> None:
         """End a task without an answer; `error` tells the user why."""
-        with self._sessions.write() as session:
+        with self._sessions.write(Topic.JOBS) as session:
             _, task = own_task(session, task_id, lease_token)
             self._end(session, task, TaskState.FAILED, error, None)
 

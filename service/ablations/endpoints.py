@@ -17,7 +17,7 @@ from service.context import Context, Ctx
 from service.fleet.offers import live_offers
 from service.identity.rights import needs
 from service.identity.visitor import Asking
-from service.jobs.finished import on_wire
+from service.jobs.sent import on_wire
 from service.problems import ProblemError
 from service.units import micros
 from service.workloads.decisions import SAMPLED, in_words

@@ -1,4 +1,4 @@
-"""Answers to reads that are sent again, or not at all, while nothing changes in the database.
+"""Answers to reads that are sent again, or not at all, while nothing changes in the database of what they show.
 
 An answer has an ``ETag``. A client that has it sends it with its next request, and is answered 304 as long as the
 answer is the same. The dashboard and the SDK do.
@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import anyio.to_thread
 from fastapi import Response
 
 from db import Database
-from db.access.versions import Version
+from db.access.versions import Part, Version
 from db.access.visibility import Viewer
+from db.engine.changes import Topic
 from db.errors import Unavailable
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., object])
@@ -33,36 +35,61 @@ _PLACE_BYTES = 2_000
 """What is kept beside the text of an answer, estimated."""
 CLOCK_SECONDS = 1.0
 """How old an answer may become that says what goes by the clock: who is alive, and how long something still takes."""
-_LONGEST_SECONDS = 60.0
+LONGEST_SECONDS = 60.0
 """How old others may become. Not tuned."""
-_SECONDS: dict[Callable[..., object], float] = {}
 
 
-def kept(seconds: float = _LONGEST_SECONDS) -> Callable[[Endpoint], Endpoint]:
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """How the answers of an endpoint are kept; see `kept`."""
+
+    seconds: float
+    topics: frozenset[Topic]
+    of: str | None
+
+    def part(self, parameters: Mapping[str, str]) -> Part | None:
+        """Return what the answer to a request with these parameters shows; None: it may be anything."""
+        if not self.topics:
+            return None
+        return Part(self.topics, **{self.of: parameters.get(self.of)} if self.of else {})
+
+
+_KEPT: dict[Callable[..., object], Keeping] = {}
+
+
+def kept(
+    seconds: float = LONGEST_SECONDS, *topics: Topic, of: Literal["job_id", "workload_hash"] | None = None
+) -> Callable[[Endpoint], Endpoint]:
     """Declare that the answer of an endpoint depends on nothing but the database, the URL, and the caller's viewer.
 
-    What it says that depends on the time may be so many ``seconds`` old.
+    What it says that depends on the time may be so many ``seconds`` old. Commits that concern none of its ``topics``
+    do not change it; without any, each commit may. The trials that it shows are those ``of`` the job or the workload
+    that a parameter names.
     """
 
     def declare(endpoint: Endpoint) -> Endpoint:
-        _SECONDS[endpoint] = seconds
+        _KEPT[endpoint] = Keeping(seconds, frozenset(topics), of)
         return endpoint
 
     return declare
 
 
-def kept_seconds(endpoint: Callable[..., object]) -> float | None:
-    """Return how old an answer of the endpoint may become; None if it is not kept."""
-    return _SECONDS.get(endpoint)
+def keeping(endpoint: Callable[..., object]) -> Keeping | None:
+    """Return how the answers of an endpoint are kept; None if they are not."""
+    return _KEPT.get(endpoint)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A request for ``url``, which has the query, by a caller who has answers with the ``tags`` already."""
+    """A request for ``url``, which has the query, by a caller who has answers with the ``tags`` already.
+
+    The answer shows a ``part`` of what is stored.
+    """
 
     url: str
     viewer: Viewer | None
     tags: str | None
+    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +127,8 @@ class Answers:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
+        self._name = secrets.token_hex(8)
+        """Of this process: versions of a part are the same again in another one, and after a backup was restored."""
         self._places: OrderedDict[tuple[str, Viewer | None], _Place] = OrderedDict()
         self._used = 0
 
@@ -110,7 +139,7 @@ class Answers:
         """
         came = time.monotonic()
         try:
-            version = await _version(database)
+            version = await _version(database, read.part)
         except Unavailable:
             return await make(read.viewer)  # which waits for the database, or says what is wrong with it
         # Users who see the same share answers. Each is made for the viewer that it is kept for, whoever came first.
@@ -128,7 +157,8 @@ class Answers:
             if made.status_code != 200:
                 return made
             body = getattr(made, "body", None)
-            tag = _digest(body) if isinstance(body, bytes) else _digest(f"{version.token} {viewer} {read.url}".encode())
+            facts = f"{self._name} {version.token} {viewer} {read.url}".encode()
+            tag = _digest(body if isinstance(body, bytes) else facts)
             answer = _Answer(version.token, since, tag, body, made.media_type)
             self._keep(read.url, viewer, place, answer)
             return _sent(answer, read, made)
@@ -156,9 +186,9 @@ class Answers:
             self._used -= place.size
 
 
-async def _version(database: Database) -> Version:
+async def _version(database: Database, part: Part | None) -> Version:
     # A file is asked on the event loop: it takes less time than to wake a thread.
-    return await anyio.to_thread.run_sync(database.version) if database.is_server else database.version()
+    return await anyio.to_thread.run_sync(database.version, part) if database.is_server else database.version(part)
 
 
 def _digest(content: bytes) -> str:

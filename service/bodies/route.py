@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from db.access.visibility import Viewer
-from service.api.answers import Read, kept_seconds
+from service.api.answers import Keeping, Read, keeping
 from service.context import Context, context_of
 from service.identity.visitor import Visitor, authorised
 
@@ -43,8 +43,8 @@ class ParsedRoute(APIRoute):
         if self.methods == {"GET"} and self.dependant.call is not None and not iscoroutinefunction(self.endpoint):
             self.dependant.call = _written(self.dependant.call)
         handle = super().get_route_handler()
-        if (seconds := kept_seconds(self.endpoint)) is not None:
-            return _kept(handle, seconds)
+        if (how := keeping(self.endpoint)) is not None:
+            return _kept(handle, how)
         if self.body_field is None:
             return handle
         model = self.body_field.field_info.annotation
@@ -74,7 +74,7 @@ class ParsedRoute(APIRoute):
         return parsed
 
 
-def _kept(handle: Handler, seconds: float) -> Handler:
+def _kept(handle: Handler, how: Keeping) -> Handler:
     """Return a handler that answers as before where it can."""
 
     async def answer(request: Request) -> Response:
@@ -87,8 +87,9 @@ def _kept(handle: Handler, seconds: float) -> Handler:
             return await handle(request)
 
         url = f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')}"
-        read = Read(url, visitor.viewer, request.headers.get("if-none-match"))
-        return await context.answers.give(context.database, read, seconds, make)
+        part = how.part({**request.query_params, **request.path_params})
+        read = Read(url, visitor.viewer, request.headers.get("if-none-match"), part)
+        return await context.answers.give(context.database, read, how.seconds, make)
 
     return answer
 

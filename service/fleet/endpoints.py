@@ -8,6 +8,7 @@ from typing import TypeVar
 from fastapi import APIRouter
 
 from db import InvalidPage
+from db.engine.changes import Topic
 from loopwright import schemas
 from service.api.answers import CLOCK_SECONDS, kept
 from service.bodies.route import ParsedRoute
@@ -23,7 +24,7 @@ Item = TypeVar("Item")
 
 
 @router.get("/workers")
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.JOBS, Topic.WORKERS)
 def list_workers(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Worker]:
     """List all workers that ever joined, and whether each is alive."""
     return _page([wire.worker(view) for view in ctx.database.workers.all(LIVE_SECONDS)], paging)
@@ -55,7 +56,7 @@ def undrain_worker(ctx: Ctx, worker_id: str) -> schemas.Worker:
 
 
 @router.get("/device-classes")
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.WORKERS)
 def list_device_classes(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.DeviceClass]:
     """List all device classes that ever had a worker, with their measured peaks."""
     return _page([wire.device_class(view) for view in ctx.database.devices.overview(LIVE_SECONDS)], paging)
@@ -81,7 +82,7 @@ def list_leases(ctx: Ctx, visitor: Asking, paging: Paging) -> schemas.Page[schem
 
 
 @router.get("/targets")
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.WORKERS)
 def list_targets(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.TargetOffer]:
     """List the targets of live workers. ``auto`` selects the first."""
     items = [

@@ -9,11 +9,12 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
+from db.engine.changes import Topic
 from db.states import JobSort
 from loopwright import schemas
 from loopwright.codegen.kinds import JobState
 from loopwright.codegen.versions import TVM_VERSION
-from service.api.answers import CLOCK_SECONDS, kept
+from service.api.answers import CLOCK_SECONDS, LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.caller import caller_of
 from service.context import Context, Ctx, Paging
@@ -22,7 +23,7 @@ from service.identity.visitor import Asking, Visitor
 from service.jobs import wire
 from service.jobs.chrome_trace import TIMELINE, chrome_trace
 from service.jobs.events import EVENTS, EventStream, stream
-from service.jobs.finished import on_wire, page_json
+from service.jobs.sent import job_json, on_wire, page_json
 from service.jobs.submission import preview, resubmit, submit
 from service.problems import BODY, CONFLICTS, ProblemError, file_response
 from service.records import exchange
@@ -89,7 +90,7 @@ def preview_job(ctx: Ctx, body: schemas.SubmitJob) -> schemas.Preview:
 
 
 @router.get("", response_model=schemas.Page[schemas.Job])
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.JOBS, Topic.WORKERS, Topic.TRIALS)
 def list_jobs(
     ctx: Ctx,
     paging: Paging,
@@ -117,11 +118,11 @@ def list_jobs(
     return Response(page_json(ctx, page), media_type="application/json")
 
 
-@router.get("/{job_id}")
-@kept(CLOCK_SECONDS)
-def get_job(ctx: Ctx, job_id: str) -> schemas.Job:
+@router.get("/{job_id}", response_model=schemas.Job)
+@kept(CLOCK_SECONDS, Topic.JOBS, Topic.WORKERS, Topic.TRIALS, of="job_id")
+def get_job(ctx: Ctx, job_id: str) -> Response:
     """Return a job with its tasks and progress."""
-    return _job(ctx, job_id)
+    return Response(job_json(ctx, ctx.database.jobs.get(job_id)), media_type="application/json")
 
 
 @router.patch("/{job_id}", responses=BODY)
@@ -160,7 +161,7 @@ def resubmit_job(
 
 
 @router.get("/{job_id}/trials")
-@kept()
+@kept(LONGEST_SECONDS, Topic.JOBS, Topic.TRIALS, of="job_id")
 def list_trials(ctx: Ctx, paging: Paging, job_id: str) -> schemas.Page[schemas.Trial]:
     """List the job's trials, sorted by task and number."""
     ctx.database.jobs.get(job_id)

@@ -10,7 +10,7 @@ from service.context import Ctx
 from service.fleet.offers import resolve
 from service.identity.rights import needs
 from service.identity.visitor import Asking
-from service.jobs.finished import on_wire
+from service.jobs.sent import on_wire
 from service.problems import BODY, ProblemError
 from service.rechecks import jobs
 from service.rechecks.wire import recheck

@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
+from db.engine.changes import Topic
 from db.results.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
-from service.api.answers import CLOCK_SECONDS, kept
+from service.api.answers import CLOCK_SECONDS, LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Context, Ctx
 from service.problems import file_response
@@ -47,7 +48,7 @@ Filtered = Annotated[LeaderboardQuery, Depends(_query)]
 
 
 @router.get("/overview")
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.JOBS, Topic.WORKERS)
 def get_overview(ctx: Ctx) -> schemas.Overview:
     """Return the figures of the overview, and those of the newest bests that gain most."""
     totals = ctx.database.totals()
@@ -76,7 +77,7 @@ def _recent_trials(ctx: Context) -> int:
 
 
 @router.get("/leaderboard")
-@kept()
+@kept(LONGEST_SECONDS, Topic.OTHER)
 def get_leaderboard(
     ctx: Ctx,
     query: Filtered,
@@ -89,7 +90,7 @@ def get_leaderboard(
 
 
 @router.get("/leaderboard/filters")
-@kept()
+@kept(LONGEST_SECONDS, Topic.OTHER)
 def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
     """Return the values by which the leaderboard can be filtered."""
     found = ctx.database.leaderboard.filters()
@@ -103,7 +104,7 @@ def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
 
 
 @router.get("/leaderboard.csv", response_class=StreamingResponse, responses=file_response("text/csv"))
-@kept()
+@kept(LONGEST_SECONDS, Topic.OTHER)
 def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
     """Return all rows that match the filters as CSV: latencies in microseconds, shares as fractions."""
     return StreamingResponse(

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
+from db.engine.changes import Topic
 from loopwright import schemas
-from service.api.answers import CLOCK_SECONDS, kept
+from service.api.answers import CLOCK_SECONDS, LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.offers import resolve
@@ -29,7 +30,7 @@ def _class(ctx: Context, target: str | None) -> str | None:
 
 
 @router.get("/bests")
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.WORKERS)
 def list_bests(
     ctx: Ctx, paging: Paging, target: TargetQuery = None, workload_hash: HashQuery = None
 ) -> schemas.Page[schemas.Best]:
@@ -44,7 +45,7 @@ def list_bests(
 
 
 @router.get("/keys")
-@kept()
+@kept(LONGEST_SECONDS, Topic.OTHER)
 def list_signing_keys(ctx: Ctx) -> schemas.Page[schemas.SigningKey]:
     """List the public keys that sign certificates, the newest first, including those that were replaced."""
     views = ctx.database.signing_keys.published()
@@ -52,7 +53,7 @@ def list_signing_keys(ctx: Ctx) -> schemas.Page[schemas.SigningKey]:
 
 
 @router.get("/records")
-@kept(CLOCK_SECONDS)
+@kept(CLOCK_SECONDS, Topic.WORKERS, Topic.TRIALS, of="workload_hash")
 def list_records(
     ctx: Ctx,
     paging: Paging,

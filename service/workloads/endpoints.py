@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from db.engine.changes import Topic
 from db.views import WorkloadView
 from loopwright import schemas
-from service.api.answers import kept
+from service.api.answers import LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
 from service.fleet.offers import resolve
@@ -36,7 +37,7 @@ TargetText = Annotated[str, Query(description="'auto', a target string or its JS
 
 
 @router.get("")
-@kept()
+@kept(LONGEST_SECONDS, Topic.TRIALS)
 def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
     """Return all workloads, the newest first."""
     page = ctx.database.workloads.page(paging.size, paging.token)
@@ -44,7 +45,7 @@ def list_workloads(ctx: Ctx, paging: Paging) -> schemas.Page[schemas.Workload]:
 
 
 @router.get("/{workload_hash}")
-@kept()
+@kept(LONGEST_SECONDS, Topic.TRIALS, of="workload_hash")
 def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
     """Return a workload with its program and its certified bests."""
     found = ctx.database.workloads.get(workload_hash)

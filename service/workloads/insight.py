@@ -9,9 +9,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from db.engine.changes import Topic
 from db.results.insight import HistoryEntry, Prediction
 from loopwright import schemas
-from service.api.answers import kept
+from service.api.answers import LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
 from service.fleet.wire import peaks
@@ -41,7 +42,7 @@ def _class(ctx: Context, workload_hash: str, device_class: str | None) -> str | 
 
 
 @router.get("/history")
-@kept()
+@kept(LONGEST_SECONDS, Topic.OTHER)
 def get_history(
     ctx: Ctx, paging: Paging, workload_hash: str, device_class: OneClass = None
 ) -> schemas.Page[schemas.HistoryPoint]:
@@ -72,7 +73,7 @@ def _point(entry: HistoryEntry) -> schemas.HistoryPoint:
 
 
 @router.get("/decisions")
-@kept()
+@kept(LONGEST_SECONDS, Topic.TRIALS, of="workload_hash")
 def get_decisions(
     ctx: Ctx,
     workload_hash: str,
@@ -109,7 +110,7 @@ def get_decisions(
 
 
 @router.get("/predictions")
-@kept()
+@kept(LONGEST_SECONDS, Topic.TRIALS, of="workload_hash")
 def get_predictions(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Predictions:
     """Return the models' scores and the measured latencies of the newest 2,000 trials, by round."""
     chosen = _class(ctx, workload_hash, device_class)
@@ -137,7 +138,7 @@ def _round(number: int, found: list[Prediction]) -> schemas.PredictionRound:
 
 
 @router.get("/roofline")
-@kept()
+@kept(LONGEST_SECONDS, Topic.TRIALS, of="workload_hash")
 def get_roofline(ctx: Ctx, workload_hash: str, device_class: ClassQuery = None) -> schemas.Roofline:
     """Return how close the baseline and the best come to the device's measured peaks."""
     chosen = _class(ctx, workload_hash, device_class)

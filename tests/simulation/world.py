@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 
 from db import Database
 from db.engine import columns
+from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.errors import DatabaseAway
 from db.inputs import NewJob, WorkerReport
@@ -307,8 +308,8 @@ class _SimulatedSessions(Sessions):
             yield session
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[Session]:
-        with self._world.reaches(self._process), super().write() as session:
+    def write(self, topic: Topic = Topic.OTHER) -> Iterator[Session]:
+        with self._world.reaches(self._process), super().write(topic) as session:
             yield session
 
 

@@ -15,7 +15,7 @@ from loopwright.codegen.kinds import JobState, SandboxLevel
 from service.context import Context
 from service.identity.visitor import Identities
 from service.jobs import wire
-from service.jobs.finished import on_wire, page_json
+from service.jobs.sent import on_wire, page_json
 from service.jobs.waits import Waits
 from service.settings import Settings
 from tests.contract.db.conftest import BASELINE, World

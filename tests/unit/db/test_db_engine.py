@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from db.clean_text import clean_text
 from db.devices import target_id
+from db.engine.changes import Topic
 from db.engine.columns import UtcDateTime
 from db.engine.connections import Sessions, create_engine, normalise_url
 from db.inputs import space_hash
@@ -68,11 +69,11 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
 def test_a_reader_sees_one_snapshot_and_does_not_wait_for_the_writer(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path}/a.db")
     sessions = Sessions(engine)
-    with sessions.write() as session:
+    with sessions.write(Topic.NONE) as session:
         session.execute(text("CREATE TABLE t (x INTEGER)"))
     with sessions.read() as reader:
         assert reader.execute(text("SELECT count(*) FROM t")).scalar() == 0
-        with sessions.write() as writer:
+        with sessions.write(Topic.NONE) as writer:
             writer.execute(text("INSERT INTO t VALUES (1)"))
             with sessions.read() as other:
                 assert other.execute(text("SELECT count(*) FROM t")).scalar() == 0

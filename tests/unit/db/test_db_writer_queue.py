@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from db.engine import writer_queue
+from db.engine.changes import Topic
 from db.engine.connections import Sessions, create_engine
 from db.engine.writer_queue import turn
 from tests.support.waiting import wait_for
@@ -117,11 +118,11 @@ def test_a_writer_that_is_killed_in_its_transaction_gives_its_turn_to_the_next(t
     url = f"sqlite:///{tmp_path}/a.db"
     engine = create_engine(url)
     sessions = Sessions(engine)
-    with sessions.write() as session:
+    with sessions.write(Topic.NONE) as session:
         session.execute(text("CREATE TABLE t (x INTEGER)"))
     writer = with_the_turn(WRITER, url)
     writer.kill()
-    with sessions.write() as session:
+    with sessions.write(Topic.NONE) as session:
         session.execute(text("INSERT INTO t VALUES (2)"))
         assert session.execute(text("SELECT x FROM t")).scalars().all() == [2]
     writer.communicate()
