@@ -35,6 +35,7 @@ PACKAGES = {
         "gpu": "gpu",
         "leaderboard": "leaderboard",
         "database": "database",
+        "calls": "calls",
         "scale": "scale",
         "controllers": "controllers",
         "load": "load",

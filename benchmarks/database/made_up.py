@@ -34,6 +34,7 @@ class Size:
     workloads: int = WORKLOADS
     jobs: int = JOBS
     old_jobs: int = OLD_JOBS
+    family: int = FAMILY
 
     @classmethod
     def of(cls, trials: int) -> Size:

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, insert
 
 from benchmarks import rows
 from benchmarks.database.made_up import (
-    FAMILY,
     TARGET,
     TVM_VERSION,
     Size,
@@ -27,6 +26,7 @@ from benchmarks.rows import filling, name
 from db import models
 from db.devices import target_id
 from db.engine.compression import compress_trace
+from db.workloads import log_size
 from loopwright.codegen.serialization import module_to_json, trace_to_json
 from loopwright.codegen.target import target_from
 from tests.support import convolution_programs, rule_programs
@@ -82,7 +82,7 @@ def _fill(connection: Connection, size: Size) -> None:
             connection.execute(
                 insert(models.TrialCount), {**counts, "outcome": outcome, "trials": trials, "samples": trials}
             )
-    connection.execute(insert(models.Workload), [_workload(number) for number in range(size.workloads)])
+    connection.execute(insert(models.Workload), [_workload(number, size) for number in range(size.workloads)])
     connection.execute(insert(models.Job), [_job(number, size) for number in range(size.jobs + size.old_jobs)])
     connection.execute(insert(models.Task), [_task(number, size) for number in range(size.workloads)])
 
@@ -93,21 +93,19 @@ def _module(number: int) -> str:
     return module_to_json(rule_programs.product(16 + number, 64, 64))
 
 
-def _workload(number: int) -> dict[str, Any]:
+def _workload(number: int, size: Size) -> dict[str, Any]:
     draw = random.Random(number)
     height, width, depth = (2 ** draw.randint(4, 11) + draw.randint(0, 15) for _ in range(3))
-    family = 0 if number < FAMILY else 1 + (number - FAMILY) // 20
+    shapes = [[height, depth], [depth, width], [height, width]]
+    family = 0 if number < size.family else 1 + (number - size.family) // 20
     return {
         "hash": workload_hash(number),
         "family": name("family", family),
         "name": f"fused_matmul_add_{number}",
         "module_json": _module(number % 64),
         "script": product_relu(64),
-        "args": [
-            [[height, depth], "float32", "any"],
-            [[depth, width], "float32", "any"],
-            [[height, width], "float32", "any"],
-        ],
+        "args": [[shape, "float32", "any"] for shape in shapes],
+        "log_size": log_size(shapes),
         "op": "matmul",
         "compute_dtype": "float32",
         "flop": 2.0 * height * width * depth,
@@ -135,7 +133,7 @@ def _job(number: int, size: Size) -> dict[str, Any]:
 def _task(workload: int, size: Size) -> dict[str, Any]:
     job, trials = _job_of(workload, size), size.trials_of(workload)
     return rows.task(
-        _workload(workload),
+        _workload(workload, size),
         id=name("task", workload),
         job=job_id(job),
         certificate=name("certificate", workload),
@@ -204,7 +202,7 @@ def _evidence(workload: int, size: Size) -> tuple[dict[str, Any], dict[str, Any]
     job = _job_of(workload, size)
     samples = [1e-5 * random.Random(workload).gauss(1.0, 0.01) for _ in range(15)]
     return rows.evidence(
-        _workload(workload),
+        _workload(workload, size),
         certificate=name("certificate", workload),
         trial=name(f"trial {workload}", 1),
         machine=_machine_of(job),

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.calls.meter import Meter
+from benchmarks.calls.queue import calls
+from benchmarks.controllers.made_up import queue
 from benchmarks.database.made_up import Size
 from benchmarks.database.questions import questions
 from benchmarks.database.seed import seed as seed_trials
@@ -45,3 +48,15 @@ def test_the_questions_to_a_large_database_are_answered(url: str) -> None:
     finally:
         database.close()
     assert any(answers)
+
+
+@pytest.mark.whole
+def test_calls_beside_a_queue_leave_it_as_it_was(url: str) -> None:
+    queue(url, 30)
+    database = Database(url)
+    try:
+        figures = calls(database, Meter(url), 3)
+        assert database.counts().jobs == {"queued": 33}
+    finally:
+        database.close()
+    assert all(each["cpu_ms"] > 0 for each in figures.values())
