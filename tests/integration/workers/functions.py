@@ -57,11 +57,10 @@ def deaf() -> Iterator[Any]:
 
 def family() -> Iterator[list[int]]:
     """Starts a child, one in a session of its own, and one whose parent has left; names them and stays."""
-    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
-    plain = subprocess.Popen(sleep)
-    apart = subprocess.Popen(sleep, start_new_session=True)
-    orphan = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], start_new_session=True, stdout=2).pid)"
-    answer = subprocess.run([sys.executable, "-c", orphan, *sleep], stdout=subprocess.PIPE, check=True)
+    plain = subprocess.Popen(["sleep", "600"])
+    apart = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    orphan = "setsid sleep 600 >&2 & echo $!"
+    answer = subprocess.run(["sh", "-c", orphan], stdout=subprocess.PIPE, check=True)
     yield [plain.pid, apart.pid, int(answer.stdout)]
     time.sleep(600)
 

@@ -132,38 +132,30 @@ def test_memory_is_limited_in_the_fork_only() -> None:
         child.close()
 
 
-def test_a_child_that_nobody_needed_for_long_ends_and_starts_again() -> None:
-    child = WarmChild([FUNCTIONS], level=LEVEL)
-    try:
-        assert works(child)
-        assert child._process is not None
-        process = psutil.Process(child._process.pid)
-        family = [process, *process.children(recursive=True)]
-        child.rest(3600.0, 0.0)
-        assert works(child)
-        assert process.is_running()
-        child.rest(0.0, 3600.0)
-        assert not any(alive(each.pid) for each in family)
-        child.rest(0.0, 0.0)
-        assert works(child)
-    finally:
-        child.close()
+def test_a_child_that_nobody_needed_for_long_ends_and_starts_again(child: WarmChild) -> None:
+    assert works(child)
+    assert child._process is not None
+    process = psutil.Process(child._process.pid)
+    family = [process, *process.children(recursive=True)]
+    child.rest(3600.0, 0.0)
+    assert works(child)
+    assert process.is_running()
+    child.rest(0.0, 3600.0)
+    assert not any(alive(each.pid) for each in family)
+    child.rest(0.0, 0.0)
+    assert works(child)
 
 
-def test_a_child_at_work_does_not_rest() -> None:
-    child = WarmChild([FUNCTIONS], level=LEVEL)
-    try:
-        stream = child.stream(name("where"), {}, 30)
-        place = next(stream)
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(child.rest, 0.0, 0.0).result(30)
-        assert alive(place["pid"])
-        child.stop()
-        with pytest.raises(ChildStopped):
-            next(stream)
-        assert works(child)
-    finally:
-        child.close()
+def test_a_child_at_work_does_not_rest(child: WarmChild) -> None:
+    stream = child.stream(name("where"), {}, 30)
+    place = next(stream)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(child.rest, 0.0, 0.0).result(30)
+    assert alive(place["pid"])
+    child.stop()
+    with pytest.raises(ChildStopped):
+        next(stream)
+    assert works(child)
 
 
 def test_killing_the_fork_is_told_and_the_child_goes_on(child: WarmChild) -> None:
@@ -195,7 +187,7 @@ def test_killing_the_child_ends_its_fork_and_all_below_and_the_next_call_starts_
 
 
 def test_killing_the_idle_child(child: WarmChild) -> None:
-    stream = child.stream(name("where"), {}, SOON)
+    stream = child.stream(name("where"), {}, 1)
     parent = next(stream)["parent"]
     with pytest.raises(ChildTimeout):
         next(stream)
@@ -216,7 +208,7 @@ def test_a_stopped_fork_is_killed_at_the_deadline(child: WarmChild) -> None:
 
 def test_a_stopped_child_is_replaced(child: WarmChild, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_child, "_GRACE_SECONDS", 0.5)
-    stream = child.stream(name("where"), {}, SOON)
+    stream = child.stream(name("where"), {}, 1)
     place = next(stream)
     os.kill(place["parent"], signal.SIGSTOP)
     with pytest.raises(ChildTimeout):
