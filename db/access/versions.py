@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, text
 
 from db.access.visibility import Viewer
+from db.clean_text import clean_text
 from db.engine.changes import COUNTED, Topic
-from db.engine.columns import clean_text
 from db.engine.outages import translated
 from db.errors import DatabaseAway
 
