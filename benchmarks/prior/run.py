@@ -1,7 +1,8 @@
 """Searches functions in this process, and races their first choices with what the search finds; times instant answers.
 
 A batch of programs is built on all cores, and then one program after another is timed. The search is that of a job,
-with an empty database. The first function of each family is searched twice, with other seeds.
+with an empty database. What a search found is the winner of a race of its fastest programs, as in a job: of one
+program, a brief timing may be off by a tenth. The first function of each family is searched twice, with other seeds.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ SMOKE = ("--trials", "12", "--only", "softmax", "--models", "BERT")
 MODELS = ("BERT", "ResNet-18")
 FEW = 8
 """Trials after which the search is looked at, too."""
+CONTENDERS = 8
+"""Programs that are raced at the end of a search, after `SearchConfig.small_contenders`."""
 SEEDS = (1, 2)
 """Of the two searches of a family's first function; other functions are searched with the first one."""
 BUILD_SECONDS = 15.0
@@ -58,11 +61,23 @@ Trace = list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found: the traces of the best of its first `FEW` trials, and of all; None if all failed."""
+    """What a search found: the winners of a race of its first `FEW` trials, and of one of the fastest of all trials.
+
+    Each is a trace; None if all failed.
+    """
 
     few: Trace | None
     best: Trace | None
     trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A trial of a search, with the seconds of a call by a brief timing."""
+
+    seconds: float
+    trace: Trace
+    program: Candidate
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -107,20 +122,20 @@ def searched(workload: tvm.IRModule, target: Target, trials: int, seed: int, poo
     config = SearchConfig()
     model, rng = CostModel(seed, None, config.ranking), np.random.default_rng(seed)
     search = EvolutionarySearch(name, builtin_space(workload, target, seed), model, rng, config=config)
-    found: list[tuple[float, Trace]] = []
+    found: list[_Timed] = []
     few, made = None, 0
     while made < trials and (batch := search.propose(min(config.batch, trials - made))):
         traces = [json.loads(candidate.trace_json or "null") for candidate in batch]
         programs = list(pool.map(lambda trace: _built(workload, trace, target), traces))
         for candidate, trace, program in zip(batch, traces, programs, strict=True):
             outcome = _measured(program, arguments)
-            if isinstance(outcome, Measured):
-                found.append((outcome.least, trace))
+            if isinstance(outcome, Measured) and isinstance(program, Candidate):
+                found.append(_Timed(outcome.least, trace, program))
             search.observe(candidate, outcome)
         made += len(batch)
         if made <= FEW:
-            few = _least(found)
-    return Found(few, _least(found), made)
+            few = _winner(found, arguments)
+    return Found(few, _winner(found, arguments), made)
 
 
 def _built(workload: tvm.IRModule, trace: Trace | None, target: Target) -> Candidate | Exception:
@@ -161,22 +176,29 @@ def _measured(program: Candidate | Exception, arguments: list[Any]) -> Outcome:
         return Failure(Stage.RUN, FailureKind.CRASH, str(error), "")
 
 
-def _least(found: Sequence[tuple[float, Trace]]) -> Trace | None:
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+def _winner(found: Sequence[_Timed], arguments: list[Any]) -> Trace | None:
+    """Return the trace that wins a race of the programs whose brief timings were the fastest."""
+    contenders = sorted(found, key=lambda each: each.seconds)[:CONTENDERS]
+    if not contenders:
+        return None
+    seconds = _raced({str(place): each.program.bound(arguments) for place, each in enumerate(contenders)})
+    return contenders[int(min(seconds, key=seconds.__getitem__))].trace
 
 
 def compared(workload: tvm.IRModule, target: Target, search: Found, again: Found | None = None) -> dict[str, Any]:
     """Return the seconds of a call of the unscheduled program, of the first choice, and of what searches found.
 
-    All run in turn. Programs that do not exist are left out; ``again`` is the best of the second search.
+    All run in turn. Programs that do not exist are left out; ``again`` is the best of the second search. Equal traces
+    are one program, with one figure.
     """
     arguments = random_arguments(workload)
     traces = {"first": next(iter(prior.choices(workload, target)), None), "few": search.few, "best": search.best}
     if again is not None:
         traces["again"] = again.best
-    calls = {"unscheduled": Candidate(workload, None, target).bound(arguments)}
-    calls |= {key: Candidate(workload, trace, target).bound(arguments) for key, trace in traces.items() if trace}
-    figures = {"seconds": _raced(calls), "made": search.trials}
+    programs = {json.dumps(trace): trace for trace in (None, *traces.values())}
+    raced = _raced({key: Candidate(workload, trace, target).bound(arguments) for key, trace in programs.items()})
+    seconds = {"unscheduled": raced["null"]} | {key: raced[json.dumps(trace)] for key, trace in traces.items() if trace}
+    figures = {"seconds": seconds, "made": search.trials}
     return figures if again is None else figures | {"flipped": again.best != search.best}
 
 
