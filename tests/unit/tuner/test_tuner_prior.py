@@ -13,7 +13,7 @@ from loopwright.codegen.rule import applied_rule
 from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
-from tests.support.convolution_programs import depthwise_nhwc, pool, winograd_image, winograd_result
+from tests.support.convolution_programs import depthwise_nchw, depthwise_nhwc, pool, winograd_image, winograd_result
 from tests.support.rule_programs import (
     TARGET,
     attention,
@@ -29,6 +29,7 @@ from tests.support.rule_programs import (
 )
 from tuner.space.builtin import builtin_space
 
+AVX512 = target_from({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})
 LARGE_POOL = pool(1, 50, 50, 64, window=3, stride=2, kind="max", layout="NHWC")
 
 
@@ -53,6 +54,14 @@ def rules(mod: tvm.IRModule, count: int) -> list[str]:
 )
 def test_the_rule_for_the_most_special_form_comes_first(mod: tvm.IRModule, rule: str) -> None:
     assert rules(mod, 1) == [rule]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(90, 112), (33, 80), (70, 176), (17, 48)])
+def test_a_tile_of_a_product_pads_no_columns_and_has_enough_sums(rows: int, columns: int) -> None:
+    rule = applied_rule(next(iter(prior.choices(product(rows, columns, 24), AVX512))))
+    assert rule is not None
+    assert columns % (16 * rule.knobs["vectors"]) == 0
+    assert rule.knobs["rows"] * rule.knobs["vectors"] >= 8
 
 
 @pytest.mark.parametrize("mod", [product(1, 76, 36), softmax(5, 37)])
@@ -100,6 +109,21 @@ def test_a_tile_of_a_depthwise_convolution_divides_the_line(size: int, window: i
 def test_a_pooling_of_few_lines_has_a_first_choice(height: int) -> None:
     mod = pool(1, 6, height, 40, window=2, stride=2, kind="max", layout="NCHW")
     check_results(mod, scheduled_module(mod, next(iter(prior.choices(mod, TARGET))), TARGET))
+
+
+@pytest.mark.parametrize(
+    ("mod", "rows", "lanes"),
+    [
+        (depthwise_nchw(35, 4, 3, 1), 4, 8),
+        (depthwise_nchw(70, 4, 5, 2), 4, 16),
+        (pool(1, 5, 66, 66, window=2, stride=2, kind="max", layout="NCHW"), 1, 16),
+        (pool(1, 5, 44, 44, window=3, stride=1, kind="avg", layout="NCHW"), 4, 8),
+    ],
+)
+def test_windows_that_overlap_share_loads_and_cross_few_cache_lines(mod: tvm.IRModule, rows: int, lanes: int) -> None:
+    rule = applied_rule(next(iter(prior.choices(mod, AVX512))))
+    assert rule is not None
+    assert (rule.name, rule.knobs["rows"], rule.knobs["lanes"]) == ("window_reduce", rows, lanes)
 
 
 @pytest.mark.parametrize(("shape", "tasks"), [((125, 24), 8), ((128, 24), 1), ((9, 8), 8), ((2, 9, 8), 1)])

@@ -41,10 +41,19 @@ _COLUMNS, _ROWS_OUTER = 0, 1
 """Which loop of tiles is the outer one."""
 _BLOCKS = (0, 1, 2, 4, 8, 16, 32)
 """Tiles of the inner loop that are a task; 0 for all."""
-_SEEDS = 8
+_SEEDS = 6
+"""Tiles to measure first, each with the order of its loops that threads share better: on one thread of AMD Zen 4, the
+other order took as long within 3 % (2 weights and a product)."""
 WIDENED_LOADS = (0.15, 0.5)
 """Costs of loads, for `seeds`, if bytes are widened to int16: a vector takes an instruction beside the two that
 multiply and add. Fitted by eye to the tiles of a product of 512 cubed on AMD Zen 4, with AVX2."""
+FLOAT_SUMS = 8
+"""Vectors of float32 sums with which no addition waits for another: two units, and four cycles each (AMD Zen 4, Intel
+since Skylake)."""
+_PARTIAL_TILE = 0.02
+"""Share of its time by which a product takes longer if its last tile has fewer rows: it is code of its own. Fitted by
+eye to 2 weights (AMD Zen 4, one thread)."""
+_FEW_REGISTERS = 16
 _LARGE = 2**16
 """Elements of the right operand from which its panels are packed in the seeds."""
 
@@ -75,14 +84,28 @@ def knobs(contraction: Contraction, packs: bool) -> tuple[Knob, ...]:
     )
 
 
+def float_loads(machine: MachineLimits) -> tuple[float, float]:
+    """Return the costs of loads, for `seeds`, of a product of float32.
+
+    Where there are 32 registers (AVX-512, Neon), the instruction that multiplies and adds takes the element itself.
+    There, with 1 for each cost, the first choices for 4 products took 1.3 times as long as the best tile in the
+    geometric mean, and with these 1.05 times (AMD Zen 4, AVX-512, one thread).
+    """
+    return (0.05 if machine.registers > _FEW_REGISTERS else WIDENED_LOADS[0], 0.5)
+
+
 def seeds(
-    contraction: Contraction, machine: MachineLimits, packs: bool, loads: tuple[float, float] = (1.0, 1.0)
+    contraction: Contraction,
+    machine: MachineLimits,
+    packs: bool,
+    loads: tuple[float, float] = (1.0, 1.0),
+    sums: int = 1,
 ) -> Iterable[Knobs]:
     """Return the tiles that load least for their work, waste least by padding and share the work best.
 
     ``loads`` are the costs of loading an element of the left operand and a vector of the right one, relative to what a
-    vector of the tile takes in a step. One row takes 0.96 times as long if the sum is not unrolled (6 weights of 256 to
-    2,048 rows, one thread of AMD Zen 4).
+    vector of the tile takes in a step. A step takes as long as one of a tile of ``sums`` vectors at least. One row
+    takes 0.96 times as long if the sum is not unrolled (6 weights of 256 to 2,048 rows, one thread of AMD Zen 4).
     """
     scored = []
     for rows in _ROWS:
@@ -93,7 +116,7 @@ def seeds(
             down, across = math.ceil(contraction.rows / rows), math.ceil(contraction.columns / width)
 
             def steps(rows: int, vectors: int = vectors) -> float:
-                return rows * vectors + loads[0] * rows + loads[1] * vectors
+                return max(rows * vectors, sums) + loads[0] * rows + loads[1] * vectors
 
             vectors_of_result = contraction.rows * contraction.columns / machine.lanes
             for outer, first, second in ((_COLUMNS, across, down), (_ROWS_OUTER, down, across)):
@@ -102,12 +125,14 @@ def seeds(
                 down_steps = down * steps(rows)
                 if is_partial:
                     down_steps += steps(contraction.rows % rows) - steps(rows)
-                copies = 0.1 if contraction.rows % rows and not is_partial else 0.0
+                copies = 0.0 if contraction.rows % rows == 0 else _PARTIAL_TILE if is_partial else 0.1
                 cost = across * down_steps / vectors_of_result * idle + copies
                 scored.append((cost, rows, vectors, outer, block))
-    scored.sort()
+    tiles: dict[tuple[int, int], tuple[float, int, int, int, int]] = {}
+    for each in sorted(scored):
+        tiles.setdefault((each[1], each[2]), each)
     copies_right = packs or contraction.right_is_transposed or contraction.depth * contraction.columns > _LARGE
-    for place, (_, rows, vectors, outer, block) in enumerate(scored[:_SEEDS]):
+    for place, (_, rows, vectors, outer, block) in enumerate([*tiles.values()][:_SEEDS]):
         if contraction.right_is_weight:
             pack = _ONCE
         elif copies_right:

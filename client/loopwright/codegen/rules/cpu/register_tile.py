@@ -26,7 +26,10 @@ class RegisterTile:
         return product_tile.knobs(contraction, packs=False)
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
-        return product_tile.seeds(Contraction.required(program), machine, packs=False)
+        loads = product_tile.float_loads(machine)
+        return product_tile.seeds(
+            Contraction.required(program), machine, packs=False, loads=loads, sums=product_tile.FLOAT_SUMS
+        )
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         ProductTile(schedule, program, Contraction.required(program), machine).apply(values)
