@@ -26,11 +26,7 @@ from loopwright.jobs.job_group import JobGroup
 from loopwright.jobs.submit_options import BudgetAndModelOptions, SubmitOptions
 from loopwright.jobs.targets import as_text, on_wire, tvm_target
 from loopwright.model import ModelOptions, OtherOptions, Shapes, Tune, as_model
-from loopwright.results import archive
-from loopwright.results.best import Best
-from loopwright.results.importing import import_pair
 from loopwright.results.tables import BESTS, RECORDS, Listing
-from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
 from loopwright.service_bests import ServiceBests
 from loopwright.session import config
 from loopwright.session.access import Access
@@ -44,6 +40,7 @@ if TYPE_CHECKING:
     from loopwright.decoding.decoder import Decoder
     from loopwright.locking.lock import Lock
     from loopwright.packs.manifest import PackManifest
+    from loopwright.results.best import Best
     from loopwright.results.comparison import Comparison
 
 API = "/api/v1"
@@ -307,6 +304,8 @@ class Client:
         """
         model = model_or_workload_hash
         if isinstance(model, str) and _WORKLOAD_HASH.fullmatch(model):
+            from loopwright.results.best import Best
+
             try:
                 return self._transport.get(Best, f"{API}/workloads/{model}/best", target=as_text(target))
             except NotFound:
@@ -328,6 +327,8 @@ class Client:
         Returns:
             A list that is read page by page, and shown as a table in terminals and notebooks.
         """
+        from loopwright.results.best import Best
+
         query = {"target": as_text(target), "page_size": PAGE_SIZE}
         return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
 
@@ -802,6 +803,8 @@ class Client:
         Returns:
             The directory.
         """
+        from loopwright.results import archive
+
         with tempfile.TemporaryFile() as tar:
             self._transport.download(f"{API}/records/export", tar)
             return archive.unpack(tar, Path(directory))
@@ -821,11 +824,15 @@ class Client:
             FileNotFoundError: one of the two files is missing.
             ValueError: it is a file, or has logs of AutoTVM or auto_scheduler; the message says why these are refused.
         """
+        from loopwright.results.archive import MEMBERS
+        from loopwright.results.importing import import_pair
+        from loopwright.results.tuning_logs import NOT_IMPORTED, logged_tasks
+
         path = Path(directory)
         if logged_tasks(path):
             raise ValueError(f"{path} has logs of earlier tuners. {NOT_IMPORTED}")
         if path.is_file():
-            raise ValueError(f"{path} is a file; give the directory that contains {' and '.join(archive.MEMBERS)}")
+            raise ValueError(f"{path} is a file; give the directory that contains {' and '.join(MEMBERS)}")
         return import_pair(self._transport, f"{API}/records/import", path)
 
     def export_pack(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from loopwright.codegen.errors import LoopwrightError, UnsupportedVersion
-from loopwright.schemas import Problem
+
+if TYPE_CHECKING:
+    from loopwright.schemas import Problem
 
 __all__ = ["LoopwrightError", "UnsupportedVersion"]
 

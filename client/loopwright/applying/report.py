@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from loopwright.codegen.host import threads as runtime_threads
-from loopwright.results.best import Best
 from loopwright.results.units import ratio
+
+if TYPE_CHECKING:
+    from loopwright.results.best import Best
 
 logger = logging.getLogger("loopwright")
 

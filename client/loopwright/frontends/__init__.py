@@ -14,11 +14,11 @@ from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
+from loopwright import schemas
 from loopwright.extras import require_tvm
 from loopwright.frontends import onnx, relax_nn, te, torch, tvm_module, tvmscript
 from loopwright.frontends.program import Program
 from loopwright.model import Model, as_model
-from loopwright.schemas import ModulePayload
 
 FRONTENDS: tuple[ModuleType, ...] = (tvm_module, torch, onnx, relax_nn, te, tvmscript)
 
@@ -26,7 +26,7 @@ _WEIGHTS = frozenset({".bin", ".ckpt", ".gguf", ".h5", ".npz", ".pt", ".pth", ".
 """How files end that hold weights, and no program that uses them."""
 
 
-def to_payload(model: Any) -> ModulePayload:
+def to_payload(model: Any) -> schemas.ModulePayload:
     """Return a model, which is a `Model` or needs no options, in the form in which it is sent: without its weights.
 
     Raises:
@@ -41,7 +41,7 @@ def to_payload(model: Any) -> ModulePayload:
     program = to_program(model)
     from loopwright.codegen.serialization import module_to_json
 
-    return ModulePayload(format="tvm-json", data=module_to_json(program.module))
+    return schemas.ModulePayload(format="tvm-json", data=module_to_json(program.module))
 
 
 def to_program(model: Any) -> Program:

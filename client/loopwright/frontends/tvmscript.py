@@ -10,12 +10,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from loopwright import schemas
 from loopwright.errors import UnsupportedModel
 from loopwright.extras import require_tvm
 from loopwright.frontends.dialect import translate
 from loopwright.frontends.program import Program, detach
 from loopwright.model import Model
-from loopwright.schemas import ModulePayload
 
 ACCEPTS = "TVMScript text or the path of a .py file, TVM JSON text or the path of a .json file"
 OPTIONS: frozenset[str] = frozenset()
@@ -25,11 +25,11 @@ def accepts(model: Any) -> bool:
     return isinstance(model, str | os.PathLike)
 
 
-def to_payload(model: str | os.PathLike[str]) -> ModulePayload:
+def to_payload(model: str | os.PathLike[str]) -> schemas.ModulePayload:
     text = _text(model)
     if not text.strip():
         raise ValueError("the program is empty")
-    return ModulePayload(format="tvm-json" if text.lstrip().startswith("{") else "tvmscript", data=text)
+    return schemas.ModulePayload(format="tvm-json" if text.lstrip().startswith("{") else "tvmscript", data=text)
 
 
 def to_program(source: Model) -> Program:

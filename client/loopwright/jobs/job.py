@@ -22,18 +22,19 @@ from loopwright.errors import (
     WaitTimedOut,
 )
 from loopwright.extras import require_tvm
-from loopwright.jobs.job_diff import JobDiff
 from loopwright.jobs.submit_options import BudgetOptions
 from loopwright.model import Tune
 from loopwright.results import tables
-from loopwright.results.best import Best
-from loopwright.results.comparison import Comparison
 from loopwright.results.units import plural
 from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry_delay
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from loopwright.jobs.job_diff import JobDiff
+    from loopwright.results.best import Best
+    from loopwright.results.comparison import Comparison
 
 SILENCE = 45.0
 """Seconds without a byte after which an event stream is taken for dead (the service sends comments more often)."""
@@ -133,6 +134,8 @@ class Job:
 
         A later job may have found a faster one than this job. Functions without a certified best are left out.
         """
+        from loopwright.results.best import Best
+
         found = []
         for task in self.tasks:
             path, target = f"/api/v1/workloads/{task.workload_hash}/best", json.dumps(self.info.target)
@@ -180,6 +183,8 @@ class Job:
         Args:
             other: the second job, which is on the right.
         """
+        from loopwright.jobs.job_diff import JobDiff
+
         return JobDiff(self.info, other.info)
 
     def cancel(self) -> Job:
@@ -228,6 +233,8 @@ class Job:
         answer = self._transport.request("GET", self._path("/comparison"))
         if answer.json() is None:
             return None
+        from loopwright.results.comparison import Comparison
+
         stored = parse(schemas.StoredComparison, answer)
         return Comparison.model_validate(stored.model_dump(exclude={"user", "created_at"}))
 

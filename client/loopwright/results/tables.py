@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel
-
 from loopwright import schemas
 from loopwright.results.units import latency, plural, ratio
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.table import Table
 
 SHOWN = 50
@@ -26,7 +25,7 @@ ALIKE = 1.005
 """Latencies whose ratio is smaller are shown as 1.00x."""
 
 Row = Sequence[str]
-Item = TypeVar("Item", bound=BaseModel)
+Item = TypeVar("Item", bound="BaseModel")
 Shown = TypeVar("Shown", contravariant=True)
 
 

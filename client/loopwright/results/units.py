@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-from loopwright.schemas import Range
+if TYPE_CHECKING:
+    from loopwright.schemas import Range
 
 
 def latency(us: float | None) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
-import httpx
+if TYPE_CHECKING:
+    import httpx
 
 _MOST = 32
 """Answers. Not tuned."""
@@ -26,7 +28,7 @@ class KeptAnswer:
 
     def again(self, response: httpx.Response) -> httpx.Response:
         """Return the answer in place of a response that says so."""
-        return httpx.Response(
+        return type(response)(
             200, headers={"Content-Type": "application/json"}, content=self.content, request=response.request
         )
 
@@ -46,7 +48,7 @@ class KeptAnswers:
     def keep(self, path: str, params: Params, response: httpx.Response) -> None:
         """Keep an answer that has a tag and is not too long."""
         tag = response.headers.get("ETag")
-        if response.status_code != httpx.codes.OK or tag is None or len(response.content) > _LONGEST:
+        if response.status_code != HTTPStatus.OK or tag is None or len(response.content) > _LONGEST:
             return
         with self._lock:
             self._answers[_key(path, params)] = KeptAnswer(tag, response.content)

@@ -1,4 +1,7 @@
-"""HTTP to the service: authorization, retries, problems as typed errors, pages, server-sent events."""
+"""HTTP to the service: authorization, retries, problems as typed errors, pages, server-sent events.
+
+httpx and Pydantic are imported by the first request.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,21 @@ import random
 import reprlib
 import time
 from collections.abc import Iterator
-from typing import IO, Any, TypeVar
+from functools import cached_property
+from http import HTTPStatus
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-import httpx
-from pydantic import BaseModel, ValidationError
-
+from loopwright import schemas
 from loopwright.errors import CouldNotReach, ServiceError, UnexpectedAnswer, from_problem
-from loopwright.schemas import Page, Problem
 from loopwright.session.config import Endpoint
 from loopwright.session.kept_answers import KeptAnswers
 from loopwright.session.server_sent_events import ServerSentEvent, read_events
 
-Model = TypeVar("Model", bound=BaseModel)
+if TYPE_CHECKING:
+    import httpx
+    from pydantic import BaseModel
+
+Model = TypeVar("Model", bound="BaseModel")
 
 TIMEOUT = 30.0
 """Seconds, for connecting and for each wait on an answer."""
@@ -42,12 +48,19 @@ class Transport:
         """``timeout`` is in seconds, for connecting and for each wait on bytes."""
         self.endpoint = endpoint
         self._timeout = timeout
-        headers = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
         self._kept = KeptAnswers()
-        self._http = httpx.Client(base_url=endpoint.url, headers=headers, timeout=timeout)
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        """Made for the first `request`."""
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self.endpoint.token}"} if self.endpoint.token else {}
+        return httpx.Client(base_url=self.endpoint.url, headers=headers, timeout=self._timeout)
 
     def close(self) -> None:
-        self._http.close()
+        if "_http" in vars(self):
+            self._http.close()
 
     def request(
         self,
@@ -67,6 +80,8 @@ class Transport:
             CouldNotReach: no answer came.
             ServiceError: the service refused; the subclass follows the status.
         """
+        import httpx
+
         query = {k: v for k, v in (params or {}).items() if v is not None}
         kept = self._kept.get(path, query) if method == "GET" else None
         if kept is not None:
@@ -85,7 +100,7 @@ class Transport:
                 continue
             delay = _delay(response, attempt, attempts, patience)
             if delay is None:
-                if kept is not None and response.status_code == httpx.codes.NOT_MODIFIED:
+                if kept is not None and response.status_code == HTTPStatus.NOT_MODIFIED:
                     return kept.again(response)
                 _raise_for_problem(response)
                 if method == "GET":
@@ -104,7 +119,7 @@ class Transport:
         token = None
         while True:
             response = self.request("GET", path, params={**params, "page_token": token})
-            page = parse(Page[model], response)  # type: ignore[valid-type]
+            page = parse(schemas.Page[model], response)  # type: ignore[valid-type]
             yield from page.items
             token = page.next_page_token
             if token is None:
@@ -115,6 +130,8 @@ class Transport:
 
         Raises CouldNotReach and ServiceError.
         """
+        import httpx
+
         timeout = httpx.Timeout(self._timeout, read=DOWNLOAD_SECONDS)
         attempt, patience = 1, MOST_PATIENCE
         while True:
@@ -141,6 +158,8 @@ class Transport:
             CouldNotReach: the connection failed, broke, or was silent for ``read_timeout`` seconds.
             ServiceError: the service refused the stream.
         """
+        import httpx
+
         headers = {"Accept": "text/event-stream"}
         if last_event_id is not None:
             headers["Last-Event-ID"] = str(last_event_id)
@@ -154,7 +173,7 @@ class Transport:
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
 
-    def _unreachable(self, error: httpx.TransportError) -> CouldNotReach:
+    def _unreachable(self, error: Exception) -> CouldNotReach:
         reason = str(error) or type(error).__name__
         return CouldNotReach(
             f"could not reach Loopwright at {self.endpoint.url}: {reason}. "
@@ -168,6 +187,8 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
     Raises:
         UnexpectedAnswer: the answer is no such model.
     """
+    from pydantic import ValidationError
+
     try:
         return model.model_validate_json(response.content, extra="ignore")
     except ValidationError as error:
@@ -180,6 +201,8 @@ def body(model: type[BaseModel], **fields: Any) -> dict[str, Any]:
     Raises:
         ValueError: a field has an invalid value; the message names the field.
     """
+    from pydantic import ValidationError
+
     try:
         return model(**fields).model_dump(mode="json")
     except ValidationError as error:
@@ -198,12 +221,14 @@ def _raise_for_problem(response: httpx.Response) -> None:
 
 
 def _problem(response: httpx.Response) -> ServiceError:
+    from pydantic import ValidationError
+
     try:
-        problem = Problem.model_validate_json(response.content)
+        problem = schemas.Problem.model_validate_json(response.content)
     except ValidationError:
         # A proxy in between answers in its own format.
         detail = response.text.strip()[:500] or "the answer says nothing more"
-        problem = Problem(title=response.reason_phrase or "Error", status=response.status_code, detail=detail)
+        problem = schemas.Problem(title=response.reason_phrase or "Error", status=response.status_code, detail=detail)
     return from_problem(problem)
 
 
@@ -223,5 +248,5 @@ def _delay(response: httpx.Response, attempt: int, attempts: int, patience: floa
     if not value.isdigit():
         return retry_delay(attempt) if attempt < attempts else None
     delay = float(value) * _JITTER.uniform(1.0, 1.5)
-    may_wait = delay <= patience if response.status_code == httpx.codes.TOO_MANY_REQUESTS else attempt < attempts
+    may_wait = delay <= patience if response.status_code == HTTPStatus.TOO_MANY_REQUESTS else attempt < attempts
     return min(delay, LONGEST_DELAY) if may_wait else None

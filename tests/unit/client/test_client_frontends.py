@@ -173,6 +173,8 @@ def test_another_tvm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_importing_is_light() -> None:
     script = (
         "import sys, loopwright.client;"
+        "loopwright.client.Client('http://localhost:1');"
+        "assert not {'pydantic', 'httpx', 'ssl', 'loopwright.schemas.base'} & set(sys.modules), 'what requests need';"
         "assert not {'loopwright.jobs.progress', 'xml.etree.ElementTree'} & set(sys.modules), 'what few calls need';"
         "assert not loopwright.schemas.Job.__pydantic_complete__, 'a schema is built when it is used';"
         "import loopwright.cli; print(loopwright.__version__);"
