@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from loopwright import schemas
@@ -10,6 +11,22 @@ from loopwright.jobs.targets import on_wire
 from loopwright.session.transport import Transport, body, parse
 
 _API = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecords:
+    """Which records a service would have compiled with."""
+
+    target: Mapping[str, Any]
+    """What the target is on the fleet."""
+    records: Mapping[str, str]
+    """The record of each workload that is known, by its hash."""
+
+    @classmethod
+    def of(cls, answer: schemas.LookupAnswer) -> KnownRecords:
+        """Return the records of an answer."""
+        imported = {each.workload_hash: each.record_id for each in answer.imported}
+        return cls(answer.target, imported | {hit.workload_hash: hit.best.record_id for hit in answer.hits})
 
 
 class ServiceBests:
@@ -49,6 +66,21 @@ class ServiceBests:
             return answer
 
         return ask
+
+    def records(self, hashes: Sequence[str], target: Any, *, is_instant: bool) -> KnownRecords:
+        """Return the records that `on_target` would answer with, asked once.
+
+        Raises:
+            CouldNotReach, ServiceError: as `Transport.request`.
+        """
+        from loopwright.session.light import NoUsableAnswer
+
+        wanted = {"functions": list(hashes), "target": on_wire(target), "imported": is_instant}
+        try:
+            answer = self.transport.ask(f"{_API}/workloads/lookup/records", wanted)
+            return KnownRecords(answer["target"], answer["records"])
+        except (NoUsableAnswer, KeyError, TypeError):  # such as a service that has no such path yet
+            return KnownRecords.of(self.on_target(target, is_repeated=False, is_instant=is_instant)(list(hashes)))
 
     def _verify(self, bests: Sequence[schemas.Best]) -> None:
         from loopwright.results import evidence

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import null
+from sqlalchemy import null, select
 
 from db.bests import FASTEST_FIRST
 from db.devices import target_id
 from db.engine.connections import Sessions
 from db.models import Best, DeviceClass, Workload
+from db.models import Certificate as CertificateRow
 from db.results.certificates import best_rows, best_view
 from db.views import BestView
 
@@ -57,3 +58,22 @@ class Lookup:
                     known = KnownBest(best_view(*best), module_json)
                     bests.setdefault(known.best.certificate.workload_hash, known)
         return bests
+
+    def records(self, workload_hashes: Iterable[str], target_json: str) -> dict[str, str]:
+        """Return the id of the record that each of `bests` is, by workload hash. Reads no certificate."""
+        statement = (
+            select(Best.workload_hash, CertificateRow.trial_id)
+            .join(CertificateRow, Best.certificate_id == CertificateRow.id)
+            .join(DeviceClass, Best.device_class_id == DeviceClass.id)
+            .where(DeviceClass.target_id == target_id(target_json))
+            .order_by(*FASTEST_FIRST)
+        )
+        hashes = list(dict.fromkeys(workload_hashes))
+        records: dict[str, str] = {}
+        with self._sessions.read() as session:
+            for start in range(0, len(hashes), CHUNK):
+                for each, record_id in session.execute(
+                    statement.where(Best.workload_hash.in_(hashes[start : start + CHUNK]))
+                ):
+                    records.setdefault(each, record_id)
+        return records

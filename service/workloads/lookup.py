@@ -1,4 +1,4 @@
-"""``POST /workloads/lookup``: the bests of all functions of a model, in one request."""
+"""``POST /workloads/lookup``: the bests of all functions of a model, or their records alone, in one request."""
 
 from __future__ import annotations
 
@@ -55,6 +55,23 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
             for each in (ctx.database.imports.schedules(misses, target_json) if body.imported else ())
         ],
     )
+
+
+@router.post("/lookup/records", responses=BODY)
+@needs("read")
+def look_up_records(ctx: Ctx, body: schemas.RecordsLookup) -> schemas.RecordsAnswer:
+    """Return the record that is the certified best of each function, and nothing else of it. Guests may ask, too.
+
+    By that, a process with a compiled model learns whether there are better bests by now. With ``imported``, functions
+    without a best have the record that was imported for them.
+    """
+    target_json = resolve(ctx, body.target).target_json
+    records = ctx.database.lookup.records(body.functions, target_json)
+    if body.imported:
+        misses = [workload_hash for workload_hash in dict.fromkeys(body.functions) if workload_hash not in records]
+        found = ctx.database.imports.schedules(misses, target_json)
+        records |= {each.workload_hash: each.record_id for each in found}
+    return schemas.RecordsAnswer(target=json.loads(target_json), records=records)
 
 
 def _hashes(ctx: Context, functions: list[str | schemas.LoweredFunction]) -> list[str]:

@@ -125,6 +125,8 @@ if TYPE_CHECKING:
         LookupAnswer,
         LookupHit,
         LoweredFunction,
+        RecordsAnswer,
+        RecordsLookup,
     )
     from loopwright.schemas.overview import (
         DeviceClassCount,
@@ -285,6 +287,8 @@ __all__ = [
     "RecheckVerdict",
     "Record",
     "RecordDetail",
+    "RecordsAnswer",
+    "RecordsLookup",
     "ReferenceFunction",
     "RejectedContender",
     "Reproduce",

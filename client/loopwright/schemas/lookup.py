@@ -76,3 +76,23 @@ class LookupAnswer(Wire):
     imported: list[ImportedSchedule] = Field(default_factory=list)
     """Of some of the misses, if the request asked for it: the fastest schedule that was imported with a certificate for
     the same target."""
+
+
+class RecordsLookup(Wire):
+    """Body of ``POST /workloads/lookup/records``."""
+
+    functions: Annotated[list[WorkloadHash], Field(max_length=MAX_LOOKUP, fail_fast=True)]
+    """Workload hashes."""
+    target: str | dict[str, Any] = "auto"
+    """``auto``, a TVM target string or tag, or its JSON."""
+    imported: bool = False
+    """Whether the answer has records that were imported for workloads without a certified best."""
+
+
+class RecordsAnswer(Wire):
+    """Which records a full lookup would answer with."""
+
+    target: dict[str, Any]
+    """What the target of the request is on the fleet; for ``auto``, what the service would tune for."""
+    records: dict[str, str]
+    """The record of each workload that is known, by its hash."""

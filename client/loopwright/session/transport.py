@@ -110,6 +110,20 @@ class Transport:
             attempt += 1
             patience -= delay
 
+    def ask(self, path: str, json: Any) -> Any:
+        """POST what does no harm, once, and return the JSON of the answer. The process does not get httpx by it.
+
+        Raises:
+            CouldNotReach: no answer came.
+            NoUsableAnswer: as `light.post`; a `request` says why, or has an answer.
+        """
+        from loopwright.session import light
+
+        try:
+            return light.post(self.endpoint, path, json, self._timeout)
+        except OSError as error:
+            raise self._unreachable(error) from error
+
     def get(self, model: type[Model], path: str, **params: Any) -> Model:
         """GET one resource."""
         return parse(model, self.request("GET", path, params=params))

@@ -41,6 +41,9 @@ def test_hits_and_misses_are_told_apart_and_equal_functions_answered_once(api: A
     assert hit.best.codegen_version == CODEGEN_VERSION
     assert hit.best.certificate.rounds == 5
     assert hit.module is None
+    asked = {"functions": [UNKNOWN, known, known], "imported": True}
+    records = schemas.RecordsAnswer.model_validate(api.post("/workloads/lookup/records", asked))
+    assert (records.target, records.records) == (answer.target, {known: hit.best.record_id})
 
 
 def test_auto_is_resolved_in_the_same_request(api: Api, known: str) -> None:

@@ -25,6 +25,7 @@ NEEDS = {
     "POST /session": READ,
     "DELETE /session": READ,
     "POST /workloads/lookup": READ,
+    "POST /workloads/lookup/records": READ,
     "POST /login-codes": SUBMIT,
     "POST /tokens": SUBMIT,
     "DELETE /tokens/{token_id}": SUBMIT,

@@ -47,6 +47,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "engines": [_ENGINE, _ENGINE | {"name": "loopwright", "ratio": None}],
     },
     ("POST", "/api/v1/workloads/lookup"): {"functions": [_HASH, "f" * 32], "target": "auto", "modules": True},
+    ("POST", "/api/v1/workloads/lookup/records"): {"functions": [_HASH, "f" * 32], "target": "auto", "imported": True},
     ("POST", "/api/v1/rechecks"): {"workloads": [_HASH], "target": "auto"},
     ("POST", "/api/v1/tokens"): {"name": "a token", "scope": "read", "days": 3, "user": None},
     ("POST", "/api/v1/guest-links"): {"days": 2},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from pathlib import Path
 from typing import Any, cast
@@ -21,9 +22,12 @@ from loopwright.errors import (
     Unauthorized,
     UnexpectedAnswer,
 )
-from loopwright.session.transport import ATTEMPTS
-from tests.unit.client.fake_service import Answer, FakeService, job_json, page, problem
+from loopwright.service_bests import KnownRecords, ServiceBests
+from loopwright.session.config import Endpoint
+from loopwright.session.transport import ATTEMPTS, Transport
+from tests.unit.client.fake_service import Answer, FakeService, best_json, job_json, lookup, page, problem
 
+LOOKUP = "/api/v1/workloads/lookup"
 SCRIPT = "@T.prim_func\ndef main(): ...\n"
 
 
@@ -227,3 +231,52 @@ def test_half_a_pair_is_not_sent(service: FakeService, client: loopwright.Client
     with pytest.raises(FileNotFoundError, match="database_tuning_record"):
         client.import_records(tmp_path)
     assert service.requests == []
+
+
+RECORDS = KnownRecords({"kind": "llvm"}, {"0" * 32: "record-1"})
+
+
+def test_records_are_asked_for_by_one_request(service: FakeService) -> None:
+    service.on("POST", f"{LOOKUP}/records", {"target": RECORDS.target, "records": RECORDS.records})
+    assert known_records(service) == RECORDS
+    [request] = service.requests
+    assert request.headers["authorization"] == "Bearer secret"
+    assert request.json() == {"functions": ["0" * 32], "target": "auto", "imported": True}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        problem(404, "Not found", "an earlier version"),
+        problem(422, "Unprocessable", "no"),
+        Answer(b"<html>", 200),
+        Answer([1], 200),
+        Answer({"target": {}}, 200),
+        Answer(b"", 307, {"Location": "/api/v1/elsewhere"}),
+        Answer(b"", 302, {"Location": "/api/v1/elsewhere"}),
+    ],
+)
+def test_what_is_no_answer_is_asked_for_in_full(service: FakeService, answer: Answer) -> None:
+    service.on("POST", f"{LOOKUP}/records", answer)
+    best = best_json("0" * 32, None, target=RECORDS.target)
+    service.on("POST", LOOKUP, lookup(best, auto=dict(RECORDS.target)))
+    assert known_records(service) == RECORDS
+    assert [request.path for request in service.requests] == [f"{LOOKUP}/records", LOOKUP]
+
+
+def test_what_the_service_refuses_in_full_is_said(service: FakeService) -> None:
+    service.on("POST", LOOKUP, problem(401, "Unauthorized", "no token"))
+    with pytest.raises(Unauthorized, match="no token"):
+        known_records(service)
+
+
+def test_a_service_that_does_not_answer_is_asked_once(service: FakeService) -> None:
+    service.on("POST", f"{LOOKUP}/records", Answer(hang_up=True))
+    with pytest.raises(CouldNotReach, match=service.url):
+        known_records(service)
+    assert len(service.requests) == 1
+
+
+def known_records(service: FakeService) -> KnownRecords:
+    with contextlib.closing(Transport(Endpoint(service.url, "secret"))) as transport:
+        return ServiceBests(transport).records(["0" * 32], "auto", is_instant=True)
