@@ -36,6 +36,7 @@ from loopwright.shapes.plan import BUCKET_PRICE, MAX_BUCKETS, Portfolio, is_port
 
 if TYPE_CHECKING:
     from loopwright.applying.lookup import LookedUp
+    from loopwright.caching.stored_report import StoredReport
     from loopwright.compiler import Compiler
     from loopwright.decoding.decoder import Decoder
     from loopwright.locking.lock import Lock
@@ -76,8 +77,7 @@ class Client:
         self.webhooks: Webhooks = Webhooks(self._transport)
         """Addresses that the service notifies of events."""
         self._bests = ServiceBests(self._transport)
-        self.last_report: ApplyReport | None = None
-        """Which functions were tuned and which missed in the last `apply`, `compile` or `package`."""
+        self._last_report: ApplyReport | StoredReport | None = None
         self.last_plan: Portfolio | None = None
         """The buckets of the last `plan_shapes`, or of the last `submit` or `compile` with ranges of shapes."""
 
@@ -85,6 +85,12 @@ class Client:
     def url(self) -> str:
         """The URL of the service."""
         return self._transport.endpoint.url
+
+    @property
+    def last_report(self) -> ApplyReport | None:
+        """Which functions were tuned and which missed in the last `apply`, `compile` or `package`."""
+        report = self._last_report
+        return report if report is None or isinstance(report, ApplyReport) else report.full
 
     def __repr__(self) -> str:
         return f"<Client of {self.url}>"
@@ -456,8 +462,9 @@ class Client:
             params: values that are bound to ``main`` by name (Relax only). The model's own weights are always bound.
             verify: whether to compare the program with the model.
             cache: a folder that keeps what was compiled for this machine's CPU, for the next process, which loads it
-                without TVM's compiler while the service knows the same bests, or does not answer. Modules of PyTorch
-                are exported to tell what they are; paths of files are quicker. Only its owner may write to it.
+                without TVM's compiler while the service knows the same bests, or does not answer. Files that have not
+                changed since are not read again; modules of PyTorch are exported to tell what they are. Only its owner
+                may write to it.
             lock: a file that ``loopwright lock`` wrote, or a `Lock`: the module is built with exactly its bests, for
                 its target, and no service is asked. With many values of an extent, of each bucket.
             tune: ``"instant"`` schedules functions that the service does not know, in seconds and without trials. It
@@ -485,6 +492,7 @@ class Client:
         source = as_model(mod, **options)
         settings = CompileOptions.of(target, params, verify=verify, lock=lock, tune=tune)
         built: Any
+        report: ApplyReport | StoredReport
         if cache is not None:
             from loopwright.caching.cache import compiled
 
@@ -965,8 +973,8 @@ class Client:
 
         return Compiler(self._bests)
 
-    def _report(self, report: ApplyReport) -> None:
-        self.last_report = report
+    def _report(self, report: ApplyReport | StoredReport) -> None:
+        self._last_report = report
         report.log()
 
 

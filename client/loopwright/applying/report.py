@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,6 +85,41 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What a report tells users when a model is compiled."""
+
+    text: str
+    """The report in words."""
+    has_misses: bool
+    """Whether something was missed."""
+    special: str
+    """How results differ on inputs with NaN and infinities; empty if they do not."""
+    threads: Sequence[int]
+    """The numbers of threads with which the bests were certified."""
+
+    def log(self) -> None:
+        """Tell it, as `ApplyReport.log` does."""
+        logger.log(logging.WARNING if self.has_misses else logging.INFO, "%s", self.text)
+        if self.special:
+            logger.warning("with NaN or infinities in the inputs, %s", self.special)
+        here = runtime_threads.configured()
+        if here is None or not self.threads or here in self.threads:
+            return
+        numbers = " or ".join(map(str, self.threads))
+        text = f"the bests were certified with {numbers} threads, and this process runs them with {here}"
+        cores = runtime_threads.usable_cores()
+        if here == cores:
+            logger.info("%s, one for each core that it may use: expect other times than the certified ones", text)
+        else:
+            logger.warning(
+                "%s, as its environment says; for the certified times, set %s=%d before the process starts",
+                text,
+                runtime_threads.NUM_THREADS,
+                min(self.threads[-1], cores),
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class ApplyReport:
     """The outcome for each function, in order of name."""
 
@@ -121,24 +157,7 @@ class ApplyReport:
 
     def log(self) -> None:
         """Tell it: as a warning where something was missed, or where this process runs the bests with other threads."""
-        logger.log(logging.WARNING if self.misses else logging.INFO, "%s", self)
-        if self.agreement is not None and self.agreement.special:
-            logger.warning("with NaN or infinities in the inputs, %s", self.agreement.special)
-        here, certified = runtime_threads.configured(), self.threads
-        if here is None or not certified or here in certified:
-            return
-        numbers = " or ".join(map(str, certified))
-        text = f"the bests were certified with {numbers} threads, and this process runs them with {here}"
-        cores = runtime_threads.usable_cores()
-        if here == cores:
-            logger.info("%s, one for each core that it may use: expect other times than the certified ones", text)
-        else:
-            logger.warning(
-                "%s, as its environment says; for the certified times, set %s=%d before the process starts",
-                text,
-                runtime_threads.NUM_THREADS,
-                min(certified[-1], cores),
-            )
+        summary_of(self).log()
 
     def __str__(self) -> str:
         predicted = f", and {len(self.predictions)} are predicted" if self.predictions else ""
@@ -168,6 +187,12 @@ class ApplyReport:
         if self.served:
             lines.append(f"  other {self.symbol}: untuned")
         return "\n".join(lines)
+
+
+def summary_of(report: ApplyReport) -> Summary:
+    """Return what a report tells when a model is compiled."""
+    special = report.agreement.special if report.agreement is not None else None
+    return Summary(str(report), bool(report.misses), special or "", report.threads)
 
 
 def _predicted(prediction: Prediction | None) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopwright.applying.report import AppliedFunction, ApplyReport
-from loopwright.caching import child
-from loopwright.caching.entry import Entry, Stored, StoredFunction
+from loopwright.applying.report import summary_of
+from loopwright.caching.entry import REPORT, Entry, Stored, own
+from loopwright.caching.file_digests import FileDigests
 from loopwright.caching.keys import captured, key
+from loopwright.caching.stored_report import StoredReport, written
 from loopwright.codegen.host import threads
 from loopwright.compile_options import CompileOptions
 from loopwright.errors import CouldNotReach, ServiceUnavailable, UnsupportedModel
@@ -19,24 +22,25 @@ from loopwright.extras import require_tvm
 from loopwright.jobs.targets import as_text
 from loopwright.model import Model
 from loopwright.packaging.load import PackagedModel
-from loopwright.packaging.manifest import TensorSpec
-from loopwright.results.best import Best
-from loopwright.schemas import LookupAnswer
-from loopwright.service_bests import ServiceBests
+from loopwright.service_bests import KnownRecords, ServiceBests
 from loopwright.session import config
 from loopwright.shapes.plan import is_portfolio
 
 if TYPE_CHECKING:
     from loopwright.applying.lookup import Ask
+    from loopwright.applying.report import ApplyReport
+    from loopwright.packaging.manifest import TensorSpec
+    from loopwright.schemas import LookupAnswer
 
 
 def compiled(
     source: Model, options: CompileOptions, cache: str | os.PathLike[str], bests: ServiceBests
-) -> tuple[PackagedModel, ApplyReport]:
+) -> tuple[PackagedModel, StoredReport]:
     """Return a compiled model and its report, from the cache if that is current.
 
-    It is, while the service answers as it did when the model was compiled; without an answer it is taken, with a note.
-    Otherwise the model is compiled, in a child if that can read it.
+    It is, while the service knows the same bests as when the model was compiled; without an answer it is taken, with a
+    note. Otherwise the model is compiled, in a child if that can read it. The service is asked while the model is
+    loaded.
 
     Args:
         source: the model.
@@ -50,14 +54,12 @@ def compiled(
     """
     if source.state is not None or is_portfolio(source.shapes):
         raise ValueError("a cache is for models without state that have one shape; leave out cache, state or shapes")
-    source = captured(source)
-    entry = Entry(Path(cache).expanduser(), key(source, options.params, **_settings(options, bests)))
-    stored = entry.read()
-    if stored is not None and (report := _current(stored, options.ask(bests, is_repeated=False))) is not None:
-        try:
-            return entry.load(), report
-        except OSError:  # another process has replaced it since
-            pass
+    source, folder = captured(source), own(Path(cache).expanduser())
+    entry = Entry(folder, key(source, options.params, FileDigests(folder), **_settings(options, bests)))
+    if (found := _found(entry, options, bests)) is not None:
+        return found
+    from loopwright.caching import child
+
     if child.takes(source, options.params):
         environment = config.environment(bests.transport.endpoint)
         child.compile_in_child(child.Work(source, options, entry.path), environment)
@@ -66,7 +68,20 @@ def compiled(
     stored = entry.read()
     if stored is None:
         raise OSError(f"the model that was compiled is not in {cache} any more; do not clear a cache that is in use")
-    return entry.load(), _report(stored, stored.answer)
+    return entry.load(), StoredReport(stored.summary, entry.report())
+
+
+def _found(entry: Entry, options: CompileOptions, bests: ServiceBests) -> tuple[PackagedModel, StoredReport] | None:
+    """Return the compiled model of an entry and its report; None if there is none, or if it is not current."""
+    stored = entry.read()
+    if stored is None:
+        return None
+    with ThreadPoolExecutor(1) as pool, contextlib.suppress(OSError):  # another process has replaced the entry since
+        notes = pool.submit(_notes_if_current, stored, options, bests)
+        loaded, content = entry.load(), entry.report()
+        if (current := notes.result()) is not None:
+            return loaded, StoredReport(stored.summary, content, current)
+    return None
 
 
 def write(source: Model, options: CompileOptions, entry: Entry, bests: ServiceBests) -> None:
@@ -95,6 +110,7 @@ def write(source: Model, options: CompileOptions, entry: Entry, bests: ServiceBe
         export_library(built.executable, folder / "model.so")
         _copy_runtime(folder / "lib")
         write_threads(folder / "lib")
+        (folder / REPORT).write_text(written(built.report, recorded.answer), encoding="utf-8")
         return _stored(built.report, inputs, recorded)
 
     entry.write(fill)
@@ -120,52 +136,27 @@ class _Recorded:
         return self.answer
 
 
-def _current(stored: Stored, ask: Ask) -> ApplyReport | None:
-    """Return the report of a stored model; None if the service knows other bests by now."""
-    if not stored.asked:
-        return _report(stored, stored.answer)
+def _notes_if_current(stored: Stored, options: CompileOptions, bests: ServiceBests) -> tuple[str, ...] | None:
+    """Return what there is to say of a stored model; None if the service knows other bests by now."""
+    if not stored.asked or options.lock is not None:  # a lock is in the key
+        return ()
     try:
-        answer = ask(list(stored.asked))
+        known = bests.records(stored.asked, options.target, is_instant=options.tune is not None)
     except (CouldNotReach, ServiceUnavailable) as error:
-        return _report(stored, stored.answer, f"taken from the cache of {stored.created_at:%Y-%m-%d %H:%M}: {error}")
-    same = stored.answer is None or answer.target == stored.answer.target
-    return _report(stored, answer) if same and _records(answer) == _records(stored.answer) else None
-
-
-def _records(answer: LookupAnswer | None) -> dict[str, str]:
-    if answer is None:
-        return {}
-    imported = {each.workload_hash: each.record_id for each in answer.imported}
-    return imported | {hit.workload_hash: hit.best.record_id for hit in answer.hits}
-
-
-def _report(stored: Stored, answer: LookupAnswer | None, *notes: str) -> ApplyReport:
-    bests = {hit.workload_hash: Best.of(hit.best) for hit in answer.hits} if answer is not None else {}
-    functions = (
-        AppliedFunction(each.name, each.outcome, bests.get(each.workload_hash or ""), each.prediction)
-        for each in stored.functions
-    )
-    return ApplyReport(tuple(functions), agreement=stored.agreement, notes=(*stored.notes, *notes))
+        return (f"taken from the cache of {stored.created_at}: {error}",)
+    # Without an answer, what was compiled knew no records, and its target was this machine's CPU.
+    same = known == stored.known if stored.known is not None else not known.records
+    return () if same else None
 
 
 def _stored(report: ApplyReport, inputs: tuple[TensorSpec, ...], recorded: _Recorded) -> Stored:
     return Stored(
-        created_at=datetime.now(UTC),
+        created_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
         threads=report.threads[-1] if report.threads else threads.usable_cores(),
-        inputs=inputs,
-        functions=tuple(
-            StoredFunction(
-                name=each.name,
-                outcome=each.outcome,
-                workload_hash=each.best.workload_hash if each.best else None,
-                prediction=each.prediction,
-            )
-            for each in report.functions
-        ),
-        asked=tuple(recorded.hashes),
-        answer=recorded.answer,
-        agreement=report.agreement,
-        notes=report.notes,
+        inputs=[{"name": each.name, "shape": each.shape, "dtype": each.dtype} for each in inputs],
+        asked=recorded.hashes,
+        known=None if recorded.answer is None else KnownRecords.of(recorded.answer),
+        summary=summary_of(report),
         files={},
     )
 

@@ -4,67 +4,71 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import stat
 import time
 import uuid
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from loopwright.applying.report import Agreement, Outcome, Prediction
+from loopwright.applying.report import Summary
+from loopwright.caching.file_digests import FileDigest, FileDigests, state_of
 from loopwright.packaging.load import PackagedModel, load
-from loopwright.packaging.manifest import NAME, Part, TensorSpec
-from loopwright.packaging.package_files import digests
-from loopwright.schemas import LookupAnswer
+from loopwright.packaging.package_files import NAME, digests, names
+from loopwright.service_bests import KnownRecords
 
+REPORT = "report.json"
+"""The file of the full report."""
 _UNFINISHED = ".loopwright-"
 """How the names of folders begin that are being written or removed."""
 _LEFT_OVER_SECONDS = 3600.0
 """Longer than any model takes to be written."""
 
 
-class StoredFunction(Part):
-    """``workload_hash`` is that of its best; None if it has none. ``prediction`` is as of the report."""
-
-    name: str
-    outcome: Outcome
-    workload_hash: str | None
-    prediction: Prediction | None = None
-
-
-class Stored(Part):
+@dataclass(frozen=True, slots=True)
+class Stored:
     """What is known of a compiled model; its file is one that `loopwright.load` reads.
 
-    ``asked`` are the hashes that the service was asked for, and ``answer`` is what it said; None if it did not answer.
+    It is plain JSON: a process that loads the model has neither Pydantic nor the schemas, unless it wants the report.
     """
 
-    created_at: datetime
+    created_at: str
+    """In UTC, to the minute."""
     threads: int
-    inputs: tuple[TensorSpec, ...]
-    functions: tuple[StoredFunction, ...]
-    asked: tuple[str, ...]
-    answer: LookupAnswer | None
-    agreement: Agreement | None
-    notes: tuple[str, ...]
-    files: dict[str, str]
+    inputs: Sequence[Mapping[str, Any]]
+    """The name, shape and dtype of each."""
+    asked: Sequence[str]
+    """The hashes that were asked for."""
+    known: KnownRecords | None
+    """What was answered; None if there was no answer."""
+    summary: Summary
+    files: Mapping[str, str]
     """SHA-256 of each other file."""
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self), indent=2)
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Stored:
+        """Return what `to_json` wrote. Raises ValueError, TypeError or KeyError for anything else."""
+        fields = json.loads(text)
+        known = fields["known"] and KnownRecords(**fields["known"])
+        return cls(**fields | {"known": known, "summary": Summary(**fields["summary"])})
 
 
 class Entry:
     """The folder of a key within the folder of a cache."""
 
     def __init__(self, cache: Path, key: str) -> None:
-        """Make the folder of the cache, unless it is there.
-
-        Raises:
-            PermissionError: others may write to it, whose code this process would run.
-        """
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder = cache / key
-        for folder in (cache, self._folder):
-            _check_is_own(folder)
+        """Make the folder of the cache, unless it is there (`own`). Raises PermissionError as it does."""
+        self._folder = own(cache) / key
+        self._digests = FileDigests(cache)
+        _check_is_own(self._folder)
 
     @property
     def path(self) -> Path:
@@ -74,15 +78,19 @@ class Entry:
     def read(self) -> Stored | None:
         """Return what is known of the compiled model; None if there is none, or if a file of it is damaged."""
         try:
-            stored = Stored.model_validate_json((self._folder / NAME).read_bytes())
-            found = dict(digests(self._folder))
-        except (OSError, ValueError):
+            stored = Stored.from_json((self._folder / NAME).read_bytes())
+            found = {name: self._digests.of(self._folder / name).sha256 for name in names(self._folder)}
+        except (OSError, ValueError, TypeError, KeyError):
             return None
         return stored if found == stored.files else None
 
     def load(self) -> PackagedModel:
         """Return the compiled model. Call it after `read` or `write`."""
         return load(self._folder)
+
+    def report(self) -> bytes:
+        """Return the content of the file `REPORT`. Call it after `read` or `write`."""
+        return (self._folder / REPORT).read_bytes()
 
     def write(self, fill: Callable[[Path], Stored]) -> None:
         """Take a folder's files for the entry's, all at once; ``fill`` writes them, and says what is known of them."""
@@ -91,9 +99,12 @@ class Entry:
         made.mkdir(mode=0o700)
         try:
             stored = fill(made)
-            stored = stored.model_copy(update={"files": dict(sorted(digests(made)))})
-            (made / NAME).write_text(stored.model_dump_json(indent=2), encoding="utf-8")
+            files = dict(sorted(digests(made)))
+            (made / NAME).write_text(replace(stored, files=files).to_json(), encoding="utf-8")
+            states = {name: state_of(made / name) for name in files}
             self._take(made)
+            for name, state in states.items():
+                self._digests.keep(self._folder / name, state, FileDigest(files[name]))
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
@@ -118,6 +129,17 @@ class Entry:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
+
+
+def own(cache: Path) -> Path:
+    """Return the folder of a cache, which is made if it is not there.
+
+    Raises:
+        PermissionError: others may write to it, whose code this process would run.
+    """
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_is_own(cache)
+    return cache
 
 
 def _check_is_own(folder: Path) -> None:

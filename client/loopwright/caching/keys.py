@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from loopwright.caching.file_digests import FileDigests
 from loopwright.codegen.host import cpu, threads
 from loopwright.codegen.versions import CODEGEN_VERSION
 from loopwright.frontends import onnx, to_program, torch
@@ -21,6 +22,8 @@ from loopwright.version import VERSION
 
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "torch", "onnx")
 """Whose versions decide what a model is translated into."""
+_OPTIONS = ("exact_math", "math", "shares_weights", "int8_activations")
+"""Of a `Model`, beside its shapes."""
 
 
 def captured(source: Model) -> Model:
@@ -30,18 +33,20 @@ def captured(source: Model) -> Model:
     return source
 
 
-def key(source: Model, params: Mapping[str, Any] | None, **settings: Any) -> str:
+def key(source: Model, params: Mapping[str, Any] | None, files: FileDigests, **settings: Any) -> str:
     """Return 64 hexadecimal digits for a `captured` model, its options, ``settings``, this machine and this version.
+
+    Files are read unless ``files`` knows them.
 
     Raises:
         TypeError, UnsupportedModel, FileNotFoundError: as `loopwright.frontends.to_program`.
     """
-    options = {"shapes": source.shape, "exact_math": source.exact_math, "math": source.math}
+    options = {"shapes": source.shape} | {name: getattr(source, name) for name in _OPTIONS}
     versions = {"loopwright": VERSION, "codegen": CODEGEN_VERSION} | {name: _version(name) for name in _PACKAGES}
     machine = {"cpu": _processor(), "cores": threads.usable_cores()}
     digest = hashlib.sha256(json.dumps([options, versions, machine, settings], sort_keys=True).encode())
-    for part in _content(source):
-        digest.update(hashlib.sha256(part).digest())
+    for part in _content(source, files):
+        digest.update(part)
     for name, value in sorted((params or {}).items()):
         digest.update(hashlib.sha256(name.encode()).digest() + hashlib.sha256(_bytes(value)).digest())
     return digest.hexdigest()
@@ -55,11 +60,42 @@ def _processor() -> list[str]:
     return [platform.machine(), vendor, *sorted(flags)]
 
 
-def _content(source: Model) -> Iterator[bytes | memoryview]:
+def _content(source: Model, files: FileDigests) -> Iterator[bytes]:
+    """Yield the SHA-256 of each part of a model."""
     model = source.model
     if isinstance(model, str | os.PathLike) and PurePath(model).suffix in (".onnx", ".pt2"):
-        yield from _files(Path(model))
-    elif torch.accepts(model):
+        yield from _files(Path(model), files)
+    else:
+        for part in _parts(source):
+            yield hashlib.sha256(part).digest()
+
+
+def _files(path: Path, files: FileDigests) -> Iterator[bytes]:
+    """Yield the SHA-256 of a file, and of those beside it in which an ONNX file keeps tensors."""
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+
+    def beside(content: bytes) -> list[str]:
+        return _external(path) if path.suffix == ".onnx" and b"location" in content else []
+
+    found = files.of(path, beside)
+    yield bytes.fromhex(found.sha256)
+    for name in found.beside:
+        yield bytes.fromhex(files.of(path.parent / name).sha256)
+
+
+def _external(path: Path) -> list[str]:
+    """Return the names of the files in which an ONNX file keeps tensors."""
+    helper = importlib.import_module("onnx.external_data_helper")
+    graph = importlib.import_module("onnx").load(os.fspath(path), load_external_data=False)
+    tensors = filter(helper.uses_external_data, helper._get_all_tensors(graph))
+    return sorted({helper.ExternalDataInfo(tensor).location for tensor in tensors})
+
+
+def _parts(source: Model) -> Iterator[bytes | memoryview]:
+    """Yield the content of a model that is no file."""
+    model = source.model
+    if torch.accepts(model):
         yield from _exported(model)
     elif onnx.accepts(model):
         yield model.SerializeToString()
@@ -71,24 +107,6 @@ def _content(source: Model) -> Iterator[bytes | memoryview]:
         for name, weight in sorted(program.weights.items()):
             yield name.encode()
             yield _bytes(weight)
-
-
-def _files(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, and of those beside it in which an ONNX file keeps tensors."""
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
-    content = path.read_bytes()
-    yield content
-    if path.suffix == ".onnx" and b"location" in content:
-        helper = importlib.import_module("onnx.external_data_helper")
-        graph = importlib.import_module("onnx").load(os.fspath(path), load_external_data=False)
-        found = {
-            helper.ExternalDataInfo(tensor).location
-            for tensor in helper._get_all_tensors(graph)
-            if helper.uses_external_data(tensor)
-        }
-        for name in sorted(found):
-            yield (path.parent / name).read_bytes()
 
 
 def _exported(program: Any) -> Iterator[bytes | memoryview]:

@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from loopwright.codegen.kinds import Values
 from loopwright.schemas import Certificate
 
-NAME = "manifest.json"
-
 
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

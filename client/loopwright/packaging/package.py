@@ -33,7 +33,6 @@ from loopwright.packaging import load
 from loopwright.packaging.exporting import export_library, write_threads
 from loopwright.packaging.inputs import fixed_inputs
 from loopwright.packaging.manifest import (
-    NAME,
     Check,
     Example,
     Licence,
@@ -43,7 +42,7 @@ from loopwright.packaging.manifest import (
     TensorSpec,
     Weights,
 )
-from loopwright.packaging.package_files import digests
+from loopwright.packaging.package_files import NAME, digests
 from loopwright.version import VERSION
 
 _DTYPES = {"float": "kDLFloat", "int": "kDLInt", "uint": "kDLUInt", "bool": "kDLBool", "bfloat": "kDLBfloat"}

@@ -25,7 +25,8 @@ from loopwright.codegen.host import lock as host_lock
 from loopwright.comparing.case import largest_error
 from loopwright.packaging import runtime
 from loopwright.packaging.load import PackagedModel
-from loopwright.packaging.manifest import NAME, Check, Manifest
+from loopwright.packaging.manifest import Check, Manifest
+from loopwright.packaging.package_files import NAME
 
 SAMPLE_SECONDS = 0.01
 """Of one sample: the mean of as many calls as take so long."""

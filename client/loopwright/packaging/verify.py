@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from loopwright.comparing.ratios import paired
 from loopwright.errors import WrongCertificate, first_line
-from loopwright.packaging.manifest import NAME, Manifest, PackagedFunction
-from loopwright.packaging.package_files import digests
+from loopwright.packaging.manifest import Manifest, PackagedFunction
+from loopwright.packaging.package_files import NAME, digests
 from loopwright.packaging.verified import NoPackage, Verification, Verified
 from loopwright.results import evidence
 

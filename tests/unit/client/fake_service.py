@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -209,6 +209,18 @@ def lookup(
                 "imported": imported if body["imported"] else [],
             }
         )
+
+    return answer
+
+
+def records(look_up: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+    """What answers ``POST /workloads/lookup/records`` as a `lookup` does, by the ids of records alone."""
+
+    def answer(request: Request) -> Answer:
+        full = look_up(replace(request, body=json.dumps(request.json() | {"device_class": None}).encode())).body
+        known = {each["workload_hash"]: each["record_id"] for each in full["imported"]}
+        known |= {hit["workload_hash"]: hit["best"]["record_id"] for hit in full["hits"]}
+        return Answer({"target": full["target"], "records": known})
 
     return answer
 

@@ -13,9 +13,10 @@ from loopwright import frontends
 from loopwright.codegen.program.digest import function_digest
 from loopwright.codegen.serialization import trace_to_list
 from tests.support.programs import MM_RELU, schedule_mm_relu
-from tests.unit.client.fake_service import FakeService, lookup
+from tests.unit.client.fake_service import FakeService, lookup, records
 
 LOOKUP = "/api/v1/workloads/lookup"
+RECORDS = f"{LOOKUP}/records"
 LLVM = {"kind": "llvm", "num-cores": 2}
 HASH = function_digest(frontends.to_program(MM_RELU).module["main"])
 
@@ -32,7 +33,9 @@ def serve(
     auto: dict[str, Any] | None = None,
     imported: Sequence[dict[str, Any]] = (),
 ) -> None:
-    service.on("POST", LOOKUP, lookup(*bests, auto=auto, imported=imported))
+    answer = lookup(*bests, auto=auto, imported=imported)
+    service.on("POST", LOOKUP, answer)
+    service.on("POST", RECORDS, records(answer))
 
 
 def two_layers() -> tvm.IRModule:

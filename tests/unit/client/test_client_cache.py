@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -9,7 +10,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,11 @@ from tvm import relax
 import loopwright
 from loopwright import UnsupportedModel
 from loopwright.applying import apply as applying
+from loopwright.applying.report import Summary
 from loopwright.caching import child
 from loopwright.caching.entry import Entry, Stored
+from loopwright.caching.file_digests import FileDigests
+from loopwright.caching.keys import key
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.digest import function_digest, normal_form
 from loopwright.compile_options import CompileOptions
@@ -34,7 +37,7 @@ from loopwright.locking.lock import Lock
 from loopwright.model import Model
 from tests.support.programs import MM_RELU
 from tests.unit.client.fake_service import Answer, FakeService, best_json
-from tests.unit.client.known_bests import LLVM, LOOKUP, parallel_matmul, serve, two_layers
+from tests.unit.client.known_bests import LLVM, RECORDS, parallel_matmul, serve, two_layers
 
 X = np.linspace(-1, 1, 64, dtype="float32").reshape(1, 64)
 W1, W2 = (np.random.default_rng(0).standard_normal(shape, dtype="float32") for shape in ((64, 32), (32, 16)))
@@ -92,6 +95,10 @@ def compiled(client: loopwright.Client, cache: Path, **options: Any) -> Any:
     return client.compile(two_layers(), params={"w1": W1, "w2": W2}, cache=cache, **options)
 
 
+def entries(cache: Path) -> list[Path]:
+    return [each for each in cache.iterdir() if not each.name.startswith(".")]
+
+
 def check(program: Any) -> None:
     np.testing.assert_allclose(program(X), EXPECTED, rtol=1e-4, atol=1e-4)
 
@@ -127,7 +134,7 @@ def test_other_options_versions_and_weights_are_built(
     np.testing.assert_allclose(program(X), 2 * EXPECTED, rtol=1e-4, atol=1e-4)
     monkeypatch.setattr("loopwright.caching.keys.VERSION", "0.0.9")
     compiled(client, cache)
-    assert len(builds) == len(list(cache.iterdir())) == 6
+    assert len(builds) == len(entries(cache)) == 6
 
 
 def test_modules_of_pytorch_are_told_apart_by_their_weights_and_inputs(
@@ -155,7 +162,7 @@ def test_a_better_best_is_built(
         compiled(client, cache)
         assert outcome(client) == expected
     assert len(builds) == 3
-    assert len(list(cache.iterdir())) == 1
+    assert len(entries(cache)) == 1
 
 
 @pytest.mark.usefixtures("known")
@@ -164,7 +171,7 @@ def test_without_the_service_the_cache_is_taken(
 ) -> None:
     compiled(client, cache)
     service.requests.clear()
-    service.on("POST", LOOKUP, Answer(hang_up=True))
+    service.on("POST", RECORDS, Answer(hang_up=True))
     check(compiled(client, cache))
     assert len(service.requests) == 1
     assert client.last_report is not None
@@ -176,23 +183,21 @@ def test_without_the_service_the_cache_is_taken(
 @pytest.mark.usefixtures("known")
 def test_a_damaged_entry_is_built_again(client: loopwright.Client, cache: Path, builds: list[Any]) -> None:
     compiled(client, cache)
-    [entry] = cache.iterdir()
+    [entry] = entries(cache)
     content = (entry / "model.so").read_bytes()
     (entry / "model.so").unlink()  # this process has it in memory
     (entry / "model.so").write_bytes(content[:-100])
     check(compiled(client, cache))
     assert len(builds) == 2
-    assert [each.name for each in cache.iterdir()] == [entry.name]
+    assert entries(cache) == [entry]
 
 
 def filled(content: bytes) -> Callable[[Path], Stored]:
     def fill(folder: Path) -> Stored:
         for name in ("one", "two"):
             (folder / name).write_bytes(content)
-        return Stored(
-            created_at=datetime.now(UTC), threads=1, inputs=(), functions=(), asked=(), answer=None, agreement=None,
-            notes=(content.decode(),), files={},
-        )  # fmt: skip
+        summary = Summary(content.decode(), has_misses=False, special="", threads=[])
+        return Stored("2026-01-01 00:00", threads=1, inputs=[], asked=[], known=None, summary=summary, files={})
 
     return fill
 
@@ -213,25 +218,25 @@ def test_damage_is_seen(cache: Path, name: str, damage: str) -> None:
     entry.write(filled(b"new"))
     stored = entry.read()
     assert stored is not None
-    assert stored.notes == ("new",)
+    assert stored.summary.text == "new"
 
 
 def test_writers_at_once_leave_one_whole_entry(cache: Path) -> None:
-    entries = [Entry(cache, "key") for _ in range(4)]
+    writers = [Entry(cache, "key") for _ in range(4)]
     contents = {str(number) * 100_000 for number in range(4)}
 
     def write(number: int) -> None:
         for _ in range(25):
-            entries[number].write(filled((str(number) * 100_000).encode()))
-            stored = entries[number].read()
-            assert stored is None or stored.notes[0] in contents
+            writers[number].write(filled((str(number) * 100_000).encode()))
+            stored = writers[number].read()
+            assert stored is None or stored.summary.text in contents
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
     stored = Entry(cache, "key").read()
     assert stored is not None
-    assert {(cache / "key" / name).read_text() for name in ("one", "two")} == {stored.notes[0]}
-    assert [each.name for each in cache.iterdir()] == ["key"]
+    assert {(cache / "key" / name).read_text() for name in ("one", "two")} == {stored.summary.text}
+    assert entries(cache) == [cache / "key"]
 
 
 @pytest.mark.usefixtures("known")
@@ -244,18 +249,102 @@ def test_the_next_process_needs_neither_the_compiler_nor_pytorch(
     assert client.last_report is not None
     assert client.last_report.agreement is not None
     np.save(tmp_path / "x.npy", x.numpy())
+    heavy = ("torch", "tvm", "httpx", "pydantic", "cryptography", "onnx")
     script = f"""
 import sys
 import numpy as np
 import loopwright
 model = loopwright.Client({service.url!r}, "secret").compile({str(path)!r}, cache={str(cache)!r})
 np.save({str(tmp_path / "y.npy")!r}, model(np.load({str(tmp_path / "x.npy")!r})))
-print([name for name in ("torch", "tvm") if name in sys.modules], "libtvm_compiler" in open("/proc/self/maps").read())
+print([name for name in {heavy} if name in sys.modules], "libtvm_compiler" in open("/proc/self/maps").read())
 """
+    service.requests.clear()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.stdout == "[] False\n", done.stderr
+    assert [request.path for request in service.requests] == [RECORDS]
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), Net(0.5)(x).detach().numpy(), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(in_parent(x), Net(0.5)(x).detach())
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The contents that were read for their digests; files settle at once."""
+    monkeypatch.setattr("loopwright.caching.file_digests._SETTLED_NS", -(10**9))
+    return []
+
+
+def digest(cache: Path, path: Path, read: list[bytes]) -> str:
+    def beside(content: bytes) -> list[str]:
+        read.append(content)
+        return ["weights.bin"]
+
+    found = FileDigests(cache).of(path, beside)
+    assert found.beside == ["weights.bin"]
+    return found.sha256
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_a_file_is_read_once_and_again_after_each_change(tmp_path: Path, read: list[bytes]) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"one")
+    before = path.stat()
+    assert digest(tmp_path, path, read) == digest(tmp_path, path, read) == sha256(b"one")
+    assert read == [b"one"]
+    with path.open("r+b") as file:  # the same inode, size and time of modification
+        file.write(b"two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert digest(tmp_path, path, read) == sha256(b"two")
+    other = tmp_path / "other"
+    other.write_bytes(b"six")
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+    assert digest(tmp_path, path, read) == digest(tmp_path, path, read) == sha256(b"six")
+    assert read == [b"one", b"two", b"six"]
+
+
+def test_a_digest_is_not_kept_of_a_file_that_has_just_been_written(tmp_path: Path) -> None:
+    path, read = tmp_path / "model.onnx", list[bytes]()
+    path.write_bytes(b"one")
+    digest(tmp_path, path, read)
+    digest(tmp_path, path, read)
+    assert read == [b"one", b"one"]
+
+
+@pytest.mark.parametrize("trouble", ["restart", "truncated", "other JSON", "gone"])
+def test_a_digest_that_may_be_wrong_is_not_taken(
+    tmp_path: Path, read: list[bytes], monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"one")
+    digest(tmp_path, path, read)
+    [kept] = (tmp_path / ".digests").iterdir()
+    if trouble == "restart":
+        monkeypatch.setattr("loopwright.caching.file_digests._boot", lambda: "another")
+    elif trouble == "truncated":
+        kept.write_bytes(kept.read_bytes()[:-20])
+    elif trouble == "other JSON":
+        kept.write_text("[1, 2]")
+    else:
+        kept.unlink()
+    assert digest(tmp_path, path, read) == sha256(b"one")
+    assert read == [b"one", b"one"]
+
+
+def test_each_option_of_a_model_is_in_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(b"")
+    models = [
+        Model(path),
+        Model(path, exact_math=True),
+        Model(path, math="tf32"),
+        Model(path, shares_weights=True),
+        Model(path, int8_activations=True),
+        Model(path, shapes={"n": 2}),
+    ]
+    assert len({key(model, None, FileDigests(tmp_path)) for model in models}) == len(models)
 
 
 def test_a_child_gets_what_was_asked_for_and_its_errors_are_raised_here(
@@ -344,7 +433,7 @@ def test_onnx_files_are_told_apart_with_the_tensors_beside_them(
 @pytest.mark.usefixtures("known")
 def test_a_folder_that_others_may_write_to_is_refused(client: loopwright.Client, cache: Path) -> None:
     compiled(client, cache)
-    [entry] = cache.iterdir()
+    [entry] = entries(cache)
     for folder in (cache, entry):
         os.chmod(folder, 0o777)
         with pytest.raises(PermissionError, match=rf"chmod go-w {folder}"):
@@ -360,7 +449,8 @@ def test_what_killed_writers_left_goes_and_nothing_else(client: loopwright.Clien
             os.utime(cache / name, (0, 0))
     os.chmod(cache, 0o700)
     compiled(client, cache)
-    assert {each.name for each in cache.iterdir() if each.name.startswith(".")} == {".loopwright-new", ".git"}
+    hidden = {each.name for each in cache.iterdir() if each.name.startswith(".")}
+    assert hidden == {".loopwright-new", ".git", ".digests"}
 
 
 def test_what_no_cache_can_hold_is_refused(service: FakeService, client: loopwright.Client, cache: Path) -> None:
