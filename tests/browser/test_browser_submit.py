@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import TIMES, Watched, row
+from tests.browser.test_browser_accessibility import in_both_schemes
 from tests.support.programs import MM_RELU, product_relu
 from tests.support.service_client import ServiceClient
 
@@ -98,3 +99,49 @@ def test_a_model_of_pytorch_or_onnx_is_told_what_to_run(page: Page, service: Ser
     chooser.value.set_files(file)
     expect(page.get_by_text("loopwright job submit 'my net.onnx' --wait")).to_be_visible()
     expect(page.get_by_role("textbox", name="Module")).to_have_value("")
+    page.get_by_label("Trials").fill("200")
+    page.get_by_label("Tags").fill("nightly, big")
+    expect(page.get_by_text("'my net.onnx' --max-trials 200 --tag nightly --tag big --wait")).to_be_visible()
+
+
+@pytest.mark.whole
+def test_what_the_command_line_can_by_keyboard(page: Page, service: ServiceClient, tmp_path: Path) -> None:
+    page.goto(f"{service.url}/submit")
+    page.get_by_role("textbox", name="Module").fill(product_relu(74))
+    page.get_by_label("Trials").fill("4")
+    more = page.locator("summary", has_text="More options")
+    more.focus()
+    page.keyboard.press("Enter")
+    assert in_both_schemes(page) == []
+    page.get_by_label("Labels").fill("rack")
+    page.get_by_label("Other targets").fill("llvm -mcpu=x86-64-v2\n{")
+    page.get_by_role("button", name="Submit job").click()
+    for problem in ("Write each label once as key=value", "must be the JSON of a target"):
+        expect(page.get_by_text(problem)).to_be_visible()
+    page.get_by_label("Labels").fill("")
+    page.get_by_label("Other targets").fill(
+        '{"kind": "llvm", "mcpu": "x86-64-v2"}\n{"kind": "llvm", "mcpu": "x86-64-v3"}'
+    )
+    page.get_by_label("Description").fill("two levels of x86")
+    page.get_by_label("Maximum device seconds").fill("30")
+    page.get_by_label("Target latency").fill("1")
+    space = tmp_path / "space.json"
+    space.write_text('{"traces": []}')
+    for _ in range(2):
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Choose a design space").click()
+        chooser.value.set_files(space)
+        space = tmp_path / "other.json"
+        space.write_text("[[[], []]]")
+    expect(page.get_by_text("other.json, 1 trace")).to_be_visible()
+    expect(page.get_by_text("is no JSON file with a list of traces")).to_have_count(0)
+    page.get_by_role("button", name="Use the built-in design space").click()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("the first of 2 targets")).to_be_visible()
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.get_by_text("two levels of x86")).to_be_visible()
+    expect(page.get_by_role("region", name="Targets")).to_contain_text("x86-64-v3")
+    job = service.finished(page.url.rsplit("/", 1)[1])
+    assert (job["budget"]["max_device_seconds"], job["budget"]["target_latency_us"]) == (30, 1)
+    [other] = [each for each in service.items("/jobs", group=job["group"]) if each["id"] != job["id"]]
+    assert service.finished(other["id"])["target"]["mcpu"] == "x86-64-v3"

@@ -10,12 +10,14 @@ const MODEL_SUFFIXES = [".onnx", ".pt2"];
 interface ModuleInputProps {
   code: string;
   error?: string;
+  /** The command line that submits a model's file with the options of the form. */
+  command(fileName: string): string;
   /** `fileName` is given if the module came from a file. */
   onChange(code: string, fileName?: string): void;
 }
 
 /** Input of a module: pasted text, or a dropped or chosen file. */
-export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
+export function ModuleInput({ code, error, command, onChange }: ModuleInputProps) {
   const [over, setOver] = useState(false);
   const [refused, setRefused] = useState<string | null>(null);
   const [model, setModel] = useState<string | null>(null);
@@ -79,27 +81,22 @@ export function ModuleInput({ code, error, onChange }: ModuleInputProps) {
           </Text>
         )}
       </Group>
-      {model !== null && <ModelFile name={model} />}
+      {model !== null && <ModelFile name={model} command={command(model)} />}
     </div>
   );
 }
 
 /** What to run for a model that is imported where it lies: its weights then stay there, too. */
-function ModelFile({ name }: { name: string }) {
+function ModelFile({ name, command }: { name: string; command: string }) {
   const lines = `export LOOPWRIGHT_URL=${window.location.origin}
 export LOOPWRIGHT_TOKEN=…
-loopwright job submit ${quoted(name)} --wait`;
+${command}`;
   return (
     <div role="status" style={{ marginTop: "0.75rem" }}>
       <Text size="sm" mb="xs">
-        {`${name} is a model of ONNX or PyTorch. The command line imports it on your machine and sends its functions, without its weights:`}
+        {`${name} is a model of ONNX or PyTorch. The command line imports it on your machine and sends its functions, without its weights, with the options of this form:`}
       </Text>
       <Command label="Command line" text={lines} />
     </div>
   );
-}
-
-/** A file's name as a shell takes it. */
-function quoted(name: string): string {
-  return /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 }

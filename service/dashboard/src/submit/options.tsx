@@ -1,30 +1,20 @@
-import {
-  Checkbox,
-  Input,
-  NativeSelect,
-  NumberInput,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  TextInput,
-} from "@mantine/core";
+import { Checkbox, Input, NumberInput, SegmentedControl, SimpleGrid, Stack, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useMay } from "../auth/queries";
 import { targetsQuery } from "../fleet/queries";
 import { formatTarget } from "../format/target";
 import { plural } from "../format/units";
-import type { SubmitForm } from "./form";
+import { AUTO, chosenTargets, type Problems, type SubmitForm } from "./form";
+import { MoreOptions } from "./more-options";
 
 interface OptionsProps {
   form: SubmitForm;
-  problems: Partial<Record<keyof SubmitForm, string>>;
+  problems: Problems;
   onChange(changes: Partial<SubmitForm>): void;
 }
 
-/** Options of a job: target, budget and others. */
+/** Options of a job: targets, budget and others. */
 export function Options({ form, problems, onChange }: OptionsProps) {
   const { data: targets } = useQuery(targetsQuery);
-  const mayPassOthers = useMay("administer");
   return (
     <Stack gap="sm">
       <TextInput
@@ -53,19 +43,23 @@ export function Options({ form, problems, onChange }: OptionsProps) {
           ]}
         />
       </Input.Wrapper>
-      <NativeSelect
-        label="Target"
-        description="Targets of the workers that are alive"
-        value={form.target}
-        onChange={(event) => onChange({ target: event.currentTarget.value })}
-        data={[
-          { value: "auto", label: "auto" },
-          ...(targets?.items ?? []).map((offer) => ({
-            value: JSON.stringify(offer.target),
-            label: `${formatTarget(offer.target)}, ${plural(offer.workers, "worker")}${offer.is_auto ? " (auto)" : ""}`,
-          })),
-        ]}
-      />
+      <Checkbox.Group
+        label="Targets"
+        description="Of the workers that are alive; one job for each target"
+        value={form.targets}
+        onChange={(values) => onChange({ targets: chosenTargets(values) })}
+      >
+        <Stack gap={6} mt={6}>
+          <Checkbox value={AUTO} label="auto" />
+          {(targets?.items ?? []).map((offer) => (
+            <Checkbox
+              key={JSON.stringify(offer.target)}
+              value={JSON.stringify(offer.target)}
+              label={`${formatTarget(offer.target)}, ${plural(offer.workers, "worker")}${offer.is_auto ? " (auto)" : ""}`}
+            />
+          ))}
+        </Stack>
+      </Checkbox.Group>
       <SimpleGrid cols={2} spacing="sm">
         <NumberInput
           label="Trials"
@@ -83,21 +77,6 @@ export function Options({ form, problems, onChange }: OptionsProps) {
           error={problems.minutes}
           onChange={(minutes) => onChange({ minutes })}
         />
-        <NumberInput
-          label="Seed"
-          min={0}
-          allowDecimal={false}
-          value={form.seed}
-          onChange={(seed) => onChange({ seed })}
-        />
-        <NumberInput
-          label="Priority"
-          min={-100}
-          max={mayPassOthers ? 100 : 0}
-          allowDecimal={false}
-          value={form.priority}
-          onChange={(priority) => onChange({ priority })}
-        />
       </SimpleGrid>
       <Checkbox
         label="Stop at the plateau"
@@ -105,30 +84,10 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         checked={form.untilPlateau}
         onChange={(event) => onChange({ untilPlateau: event.currentTarget.checked })}
       />
-      <TextInput
-        label="Symbolic extents"
-        description="Values for a module with symbolic shapes"
-        placeholder="n=128, m=64"
-        value={form.shapes}
-        error={problems.shapes}
-        onChange={(event) => onChange({ shapes: event.currentTarget.value })}
-      />
       <Checkbox
         label="Search even if a best is known"
         checked={form.force}
         onChange={(event) => onChange({ force: event.currentTarget.checked })}
-      />
-      <Checkbox
-        label="Exact math"
-        description="Use exp, tanh, erf and log of the C library, instead of faster versions whose error is a few units in the last place"
-        checked={form.exactMath}
-        onChange={(event) => onChange({ exactMath: event.currentTarget.checked })}
-      />
-      <Checkbox
-        label="Permit TF32"
-        description="On GPUs of compute capability 8.0 or later, float32 products and convolutions may round their operands to a mantissa of 10 bits"
-        checked={form.tf32}
-        onChange={(event) => onChange({ tf32: event.currentTarget.checked })}
       />
       <Checkbox
         label="Private"
@@ -136,6 +95,7 @@ export function Options({ form, problems, onChange }: OptionsProps) {
         checked={form.private}
         onChange={(event) => onChange({ private: event.currentTarget.checked })}
       />
+      <MoreOptions form={form} problems={problems} onChange={onChange} />
     </Stack>
   );
 }

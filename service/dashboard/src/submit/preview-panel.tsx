@@ -75,17 +75,19 @@ const columns: Columns<PreviewTask> = [
 
 interface PreviewPanelProps {
   preview: Preview;
+  /** Targets of the submission; the preview is of the first. */
+  targets: number;
   trials: number;
   onTrials(trials: number): void;
 }
 
 /** The tasks of a submission, and whether its trials are enough. */
-export function PreviewPanel({ preview, trials, onTrials }: PreviewPanelProps) {
+export function PreviewPanel({ preview, targets, trials, onTrials }: PreviewPanelProps) {
   const searched = preview.tasks.filter((task) => !task.answered).length;
   return (
     <Panel title="What will be tuned">
       <Text size="sm" px="md" pb="sm">
-        {`${plural(preview.tasks.length, "task")}, ${formatCount(searched)} to be searched, on ${preview.device_model} (${formatTarget(preview.target)}).`}
+        {`${plural(preview.tasks.length, "task")}, ${formatCount(searched)} to be searched, on ${preview.device_model} (${formatTarget(preview.target)})${targets > 1 ? `, the first of ${targets} targets` : ""}.`}
       </Text>
       {trials < preview.suggested_trials && (
         <Group gap="sm" px="md" pb="sm">

@@ -15,13 +15,14 @@ interface Submission {
   key: string;
 }
 
+/** Submits a job, or one for each of several targets; gives the first of them, whose page names the others. */
 export function useSubmit() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: async ({ body, key }: Submission) => {
       const params = { header: { "idempotency-key": key } };
-      // The form has one target, so the answer is not a group.
-      return (await unwrap(api.POST("/api/v1/jobs", { body, params }))) as Job;
+      const made = await unwrap(api.POST("/api/v1/jobs", { body, params }));
+      return "jobs" in made ? (made.jobs[0] as Job) : made;
     },
     onSuccess: () => queries.invalidateQueries({ queryKey: ["jobs"] }),
   });

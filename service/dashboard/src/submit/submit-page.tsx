@@ -5,7 +5,17 @@ import { useMay } from "../auth/queries";
 import { ErrorNotice } from "../components/error-notice";
 import { Notice } from "../components/notice";
 import { PageHead } from "../components/page-head";
-import { bodyOf, EMPTY_FORM, guessFormat, keepsPreview, problemsOf, type SubmitForm } from "./form";
+import { commandOf } from "./command-line";
+import {
+  bodyOf,
+  EMPTY_FORM,
+  guessFormat,
+  keepsPreview,
+  previewOf,
+  problemsOf,
+  type SubmitForm,
+  targetsOf,
+} from "./form";
 import { MarkedLine } from "./marked-line";
 import { ModuleInput } from "./module-input";
 import { Options } from "./options";
@@ -54,13 +64,13 @@ function SubmitForms() {
   function takeTrials(trials: number) {
     const next = { ...form, trials };
     change(next);
-    preview.mutate(bodyOf(next));
+    preview.mutate(previewOf(next));
   }
 
   function look() {
     setTried(true);
     submit.reset();
-    if (valid) preview.mutate(bodyOf(form));
+    if (valid) preview.mutate(previewOf(form));
   }
 
   function send(event: FormEvent) {
@@ -81,6 +91,7 @@ function SubmitForms() {
               <ModuleInput
                 code={form.code}
                 error={tried ? problems.code : undefined}
+                command={(fileName) => commandOf(form, fileName)}
                 onChange={(code, fileName) =>
                   change({
                     code,
@@ -118,7 +129,12 @@ function SubmitForms() {
         </>
       )}
       {preview.data && (
-        <PreviewPanel preview={preview.data} trials={Number(form.trials)} onTrials={takeTrials} />
+        <PreviewPanel
+          preview={preview.data}
+          targets={targetsOf(form).length}
+          trials={Number(form.trials)}
+          onTrials={takeTrials}
+        />
       )}
     </>
   );
