@@ -18,6 +18,7 @@ import psutil
 
 from db import revisions
 from db.errors import AccessRefused, DatabaseDamaged, SchemaTooNew, Unavailable
+from loopwright.codegen.machine.names import machine_name
 from loopwright.doctor import Finding
 from service.command import ROLE
 from service.pages import DASHBOARD
@@ -75,7 +76,9 @@ def _devices() -> Iterator[Finding]:
         )
         return
     for device in devices:
-        found = f"{device.device_class.model}, {json.loads(device.device_class.target_json).get('mcpu') or 'CUDA'}"
+        offer = device.device_class
+        name, mcpu = machine_name(offer.model, offer.target_json), json.loads(offer.target_json).get("mcpu")
+        found = ", ".join(filter(None, (device.processor, name, mcpu or "CUDA")))
         yield Finding.ok(f"device {device.name}", found)
     has_driver = Path("/dev/nvidiactl").exists()
     if has_driver and all(device.name == "cpu" for device in devices):

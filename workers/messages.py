@@ -329,7 +329,8 @@ class MeasurerStatus:
 
 @dataclass(frozen=True, slots=True)
 class DetectedDevice:
-    """A device of this machine: ``name`` is "cpu" or "cuda:N"."""
+    """A device of this machine: ``name`` is "cpu" or "cuda:N", ``processor`` what the kernel calls the processor."""
 
     name: str
     device_class: DeviceClass
+    processor: str = ""

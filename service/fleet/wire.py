@@ -6,6 +6,7 @@ import json
 
 from db.views import DeviceClassView, Peaks, WorkerView
 from loopwright import schemas
+from loopwright.codegen.machine.names import machine_name
 from service.fleet.health import drift
 from service.units import micros
 
@@ -28,6 +29,7 @@ def device_class(view: DeviceClassView) -> schemas.DeviceClass:
     return schemas.DeviceClass(
         id=value.id,
         target=json.loads(value.target_json),
+        name=machine_name(value.model, value.target_json),
         model=value.model,
         features=list(value.features),
         cores=value.cores,
@@ -44,7 +46,7 @@ def worker(view: WorkerView) -> schemas.Worker:
         id=view.id,
         host=view.host,
         device=view.device,
-        device_model=view.device_class.model,
+        device_model=machine_name(view.device_class.model, view.device_class.target_json),
         target=json.loads(view.device_class.target_json),
         device_class=view.device_class.id,
         threads=view.device_class.threads,

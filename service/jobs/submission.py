@@ -10,6 +10,7 @@ from db.inputs import NewJob, space_hash
 from db.results.lookup import KnownBest
 from db.views import JobView
 from loopwright import schemas
+from loopwright.codegen.machine.names import machine_name
 from loopwright.codegen.source_text import shortened
 from service.context import Context
 from service.fleet.offers import resolve, resolve_all
@@ -136,7 +137,7 @@ def preview(ctx: Context, request: schemas.SubmitJob) -> schemas.Preview:
         name=request.name or _name(parsed.tasks),
         target=json.loads(device_class.target_json),
         device_class=device_class.id,
-        device_model=device_class.model,
+        device_model=machine_name(device_class.model, device_class.target_json),
         tasks=[
             _preview(task, bests.get(task.workload.hash), known)
             for task, known in zip(parsed.tasks, answered, strict=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from db.views import Availability, JobView
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import JobState
+from loopwright.codegen.machine.names import machine_name
 from service.api.liveness import LIVE_SECONDS
 from service.context import Context
 
@@ -31,7 +32,7 @@ class Waits:
         ]
         alive = [worker for worker in able if worker.alive]
         if not alive:
-            model = f" ({able[0].device_model})" if able else ""
+            model = f" ({machine_name(able[0].device_model, job.target_json)})" if able else ""
             labels = f" with {worker_labels.text(job.labels)}" if job.labels else ""
             waits = f"waiting for a worker of the device class {job.device_class_id}{model}{labels}: none is alive"
             return waits if job.activity is None else f"{job.activity}; {waits}"

@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 from db.engine.changes import Topic
 from db.results.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
+from loopwright.codegen.machine.names import machine_name
 from service.api.answers import CLOCK_SECONDS, LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Context, Ctx
@@ -97,8 +98,13 @@ def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
     return schemas.LeaderboardFilters(
         ops=[schemas.OpCount(op=op, bests=bests) for op, bests in found.ops],
         device_classes=[
-            schemas.DeviceClassCount(device_class=id, device_model=model, target=json.loads(target), bests=bests)
-            for id, model, target, bests in found.device_classes
+            schemas.DeviceClassCount(
+                device_class=id,
+                device_model=machine_name(model, target_json),
+                target=json.loads(target_json),
+                bests=bests,
+            )
+            for id, model, target_json, bests in found.device_classes
         ],
     )
 
@@ -122,7 +128,7 @@ def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
         args=[schemas.Tensor(shape=list(info.shape), dtype=info.dtype) for info in row.args],
         target=json.loads(row.target_json),
         device_class=row.device_class_id,
-        device_model=row.device_model,
+        device_model=machine_name(row.device_model, row.target_json),
         baseline_us=micros(row.baseline_median),
         best_us=micros(row.best_median),
         spread=row.spread,

@@ -20,6 +20,7 @@ from db.views import (
     SpeedupInterval,
 )
 from loopwright import schemas
+from loopwright.codegen.machine.names import machine_name
 from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.rule import applied_rule
 from loopwright.codegen.weights.packed_weight import packs_weight
@@ -219,6 +220,7 @@ def rule(trace: list[Any] | None) -> schemas.AppliedRule | None:
 
 def device(device_class: DeviceClass) -> dict[str, Any]:
     return {
+        "name": machine_name(device_class.model, device_class.target_json),
         "target": json.loads(device_class.target_json),
         "model": device_class.model,
         "features": list(device_class.features),

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query
 from db.engine.changes import Topic
 from db.results.insight import HistoryEntry, Prediction
 from loopwright import schemas
+from loopwright.codegen.machine.names import machine_name
 from service.api.answers import LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx, Paging
@@ -57,7 +58,7 @@ def _point(entry: HistoryEntry) -> schemas.HistoryPoint:
     return schemas.HistoryPoint(
         created_at=certificate.created_at,
         device_class=certificate.device_class_id,
-        device_model=entry.device_model,
+        device_model=machine_name(entry.device_model, entry.target_json),
         target=json.loads(entry.target_json),
         baseline_us=micros(certificate.baseline_median),
         best_us=micros(certificate.best_median),

@@ -49,7 +49,7 @@ def _cpu() -> DetectedDevice:
         threads=cores,
         runtime=runtime_version(),
     )
-    return DetectedDevice("cpu", device_class)
+    return DetectedDevice("cpu", device_class, cpu.model_name())
 
 
 def _gpus() -> list[DetectedDevice]:

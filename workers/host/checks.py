@@ -10,6 +10,7 @@ import ray
 
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import SandboxLevel
+from loopwright.codegen.machine.names import machine_name
 from workers.child import child_calls
 from workers.child.warm_child import ChildError
 from workers.host import head
@@ -81,9 +82,9 @@ def check_head(options: HostOptions) -> None:
 def lines(options: HostOptions, offer: Offering) -> list[str]:
     """Return the host's offer as lines for people."""
     found = [
-        f"offers {options.name}/{device.name}: {device.device_class.model}, {device.device_class.threads} "
-        f"{'thread' if device.device_class.threads == 1 else 'threads'}, device class {device.device_class.id}"
-        for device in offer.devices
+        f"offers {options.name}/{device.name}: {machine_name(each.model, each.target_json)}, {each.threads} "
+        f"{'thread' if each.threads == 1 else 'threads'}, device class {each.id}"
+        for device, each in ((device, device.device_class) for device in offer.devices)
     ]
     found.append(f"builders: {offer.builders}; walls: {offer.sandbox}")
     if options.labels:

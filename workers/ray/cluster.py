@@ -25,6 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from loopwright.codegen.host.own_folder import own_folder
 from loopwright.codegen.kinds import SandboxLevel
+from loopwright.codegen.machine.names import processor_label
 from tuner.codec import decode, encode
 from tuner.types import Activity, DeviceClass
 from workers.boards.config import Board
@@ -78,8 +79,9 @@ class Offer:
     """One device of one node, with the actors that serve it.
 
     ``sandbox`` is the level of the walls around the process that runs programs on the device, ``system`` is that of
-    `workers.device.system`, ``labels`` are what the node's operator gave it. ``builders`` maps the names of actors to
-    the number of builds that each works on at a time. ``host_target`` is that of the node's processor.
+    `workers.device.system`, ``labels`` are what the node's operator gave it, and ``cpu``, what the kernel
+    calls its processor. ``builders`` maps the names of actors to the number of builds that each works on at a time.
+    ``host_target`` is that of the node's processor.
     """
 
     id: str
@@ -367,7 +369,9 @@ def _detect(walls: Policy) -> Any:
 
 def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -> list[Offer]:
     node_id, host = node["NodeID"], host_name(node)
-    processor = next(device.device_class for device in devices if device.name == "cpu")
+    cpu = next(device for device in devices if device.name == "cpu")
+    processor, kind = cpu.device_class, processor_label(cpu.processor)
+    labels = ({"cpu": kind} if kind else {}) | own_labels(node)
     builders = {builder_name(node_id): processor.cores}
     cuda = any(device.name != "cpu" for device in devices)
     for name, places in builders.items():
@@ -395,7 +399,7 @@ def _equip(node: dict[str, Any], devices: list[DetectedDevice], walls: Policy) -
                 measurer=name,
                 builders=builders,
                 host_target=processor.target_json,
-                labels=own_labels(node),
+                labels=labels,
             )
         )
     return offers

@@ -10,6 +10,7 @@ import typer
 
 from loopwright.cli.options import Json, connect, named_job
 from loopwright.cli.output import print_facts, print_json, print_line, print_table
+from loopwright.codegen.machine.names import machine_name
 from loopwright.packs.manifest import PackMachine, PackManifest
 from loopwright.results.tables import Column
 from loopwright.results.units import plural
@@ -159,5 +160,8 @@ def _show_machines(machines: Sequence[PackMachine]) -> None:
         Column("device class"),
         Column("target", folds=True),
     )
-    rows = [(each.model, str(each.cores), str(each.threads), each.device_class, str(each.target)) for each in machines]
+    rows = [
+        (machine_name(each.model, "{}"), str(each.cores), str(each.threads), each.device_class, str(each.target))
+        for each in machines
+    ]
     print_table(columns, rows)

@@ -251,7 +251,7 @@ def show_record(record: schemas.RecordDetail) -> None:
         ("record", record.id),
         ("workload", f"{record.workload_hash} ({record.name})"),
         ("target", json.dumps(record.target, sort_keys=True)),
-        ("device class", record.device_class),
+        ("device class", _machine(record)),
         ("median", f"{latency(record.median_us)} of {samples}"),
         *([] if record.rule is None else [("rule", _rule_words(record.rule))]),
         *([("weight", "packed once, outside the times")] if record.packs_weight else []),
@@ -266,6 +266,12 @@ def show_record(record: schemas.RecordDetail) -> None:
     ]
     print_facts(facts)
     print_line(f"\n{record.script_after}")
+
+
+def _machine(record: schemas.RecordDetail) -> str:
+    """Return the device class, with the name of its machines if the service tells one."""
+    name = record.device.get("name")
+    return record.device_class if name is None else f"{name} ({record.device_class})"
 
 
 def show_lineage(lineage: schemas.Lineage) -> None:

@@ -86,7 +86,7 @@ class Worker(Wire):
     last_seen_at: datetime
     """When its last heartbeat came."""
     device_model: str
-    """Model of the CPU or GPU."""
+    """Name of the CPU or GPU, such as ``AMD Zen 3, 2 cores``."""
     builders_busy: int
     """Builders at work at the last heartbeat."""
     slot: Slot | None
@@ -149,8 +149,10 @@ class DeviceClass(Wire):
     """Name of the class."""
     target: dict[str, Any]
     """TVM's target, as its JSON."""
+    name: str = ""
+    """Name of the machines for people, such as ``AMD Zen 3, 2 cores``; empty from services before they had it."""
     model: str
-    """Vendor of the CPU with a digest of its features, or name of the GPU."""
+    """Vendor of the CPU with a digest of its features, or name of the GPU; it tells classes apart."""
     features: list[str]
     """Instruction sets of the CPU that programs use."""
     cores: int

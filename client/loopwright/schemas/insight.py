@@ -21,7 +21,7 @@ class HistoryPoint(Wire):
     device_class: str
     """The kind of machine; timings of one class can be compared."""
     device_model: str
-    """Model of the CPU or GPU."""
+    """Name of the CPU or GPU, such as ``AMD Zen 3, 2 cores``."""
     target: dict[str, Any]
     """TVM's target, as its JSON."""
     baseline_us: float

@@ -450,7 +450,7 @@ class Preview(Wire):
     device_class: str
     """The kind of machine; timings of one class can be compared."""
     device_model: str
-    """Model of the CPU or GPU."""
+    """Name of the CPU or GPU, such as ``AMD Zen 3, 2 cores``."""
     tasks: list[PreviewTask]
     """The functions that would be tuned."""
     suggested_trials: int = 0

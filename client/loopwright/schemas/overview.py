@@ -28,7 +28,7 @@ class LeaderboardRow(Wire):
     device_class: str
     """The kind of machine; timings of one class can be compared."""
     device_model: str
-    """Model of the CPU or GPU."""
+    """Name of the CPU or GPU, such as ``AMD Zen 3, 2 cores``."""
     baseline_us: float
     """Latency of the unscheduled program, in microseconds."""
     best_us: float
@@ -82,7 +82,7 @@ class DeviceClassCount(Wire):
     device_class: str
     """The kind of machine; timings of one class can be compared."""
     device_model: str
-    """Model of the CPU or GPU."""
+    """Name of the CPU or GPU, such as ``AMD Zen 3, 2 cores``."""
     target: dict[str, Any]
     """TVM's target, as its JSON."""
     bests: int

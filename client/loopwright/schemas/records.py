@@ -77,7 +77,7 @@ class RecordDetail(Record):
     run_secs: list[float]
     """The samples, in seconds per call."""
     device: dict[str, Any]
-    """The device class in full: target, CPU features or GPU model, cores, threads, versions."""
+    """The device class in full: its name, target, CPU features or GPU model, cores, threads, versions."""
     origin: str
     """Origin of the candidate, as `Trial.origin`."""
     predicted: float | None

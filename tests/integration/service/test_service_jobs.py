@@ -34,7 +34,7 @@ def test_a_preview_stores_nothing(api: Api, job: dict[str, Any]) -> None:
     before = api.get("/overview")
     found = api.post("/jobs/preview", payload(PERCEPTRON))
     assert found["name"] == "fused_matmul1_add1 and 1 more"
-    assert (found["device_class"], found["device_model"]) == (MACHINE.id, MACHINE.model)
+    assert (found["device_class"], found["device_model"]) == (MACHINE.id, "Intel Haswell, 2 cores")
     assert {task["op"] for task in found["tasks"]} == {"matmul"}
     assert all(task["best"] is None and not task["answered"] for task in found["tasks"])
     assert all(task["flop"] > 0 and task["weight"] == 1 for task in found["tasks"])

@@ -38,10 +38,20 @@ def x86_generation(vendor: str, flags: set[str]) -> str:
     return "x86-64"
 
 
+def model_name() -> str:
+    """Return the name of this machine's processor, as in /proc/cpuinfo (Linux); empty if the kernel tells none."""
+    return _fields().get("model name", "")
+
+
+def _fields() -> dict[str, str]:
+    """Return what /proc/cpuinfo tells of the first processor."""
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
 def flags() -> tuple[str, set[str]]:
     """Return the vendor of this machine's processor, and its flags, as in /proc/cpuinfo (Linux)."""
-    lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    fields = _fields()
     vendor = fields.get("vendor_id") or fields.get("CPU implementer") or "unknown"
     return vendor, set((fields.get("flags") or fields.get("Features") or "").split())
 

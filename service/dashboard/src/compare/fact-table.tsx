@@ -7,7 +7,7 @@ import { SandboxTag } from "../components/sandbox-tag";
 import { CertifiedTag } from "../components/tags";
 import { WorkloadName, workloadPath } from "../components/workload-name";
 import { formatDeviceState } from "../format/device-state";
-import { formatTarget } from "../format/target";
+import { formatTarget, machineOf } from "../format/target";
 import { formatAbsolute } from "../format/time";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { relativeSpeed } from "../records/race";
@@ -53,7 +53,15 @@ const FACTS: Fact[] = [
   ],
   ["Origin", (record) => record.origin],
   ["Target", (record) => formatTarget(record.target)],
-  ["Device class", (record) => record.device_class, (record) => <code>{record.device_class}</code>],
+  [
+    "Device class",
+    (record) => record.device_class,
+    (record) => (
+      <>
+        {machineOf(record)} <code>{record.device_class}</code>
+      </>
+    ),
+  ],
   ["Worker", (record) => record.worker ?? "–"],
   ["GPU", (record) => (record.device_state ? formatDeviceState(record.device_state) : "–")],
   ["Sandbox", (record) => String(record.sandbox), (record) => <SandboxTag level={record.sandbox} />],

@@ -7,12 +7,12 @@ import { formatCount, formatScaled } from "../format/units";
 
 const columns: Columns<DeviceClass> = [
   {
-    accessorKey: "model",
+    accessorKey: "name",
     header: "Device class",
     sortFn: "alphanumeric",
     cell: ({ row: { original: found } }) => (
       <>
-        {found.model}
+        <span title={found.model}>{found.name}</span>
         <Text fz="xs" c="var(--muted)" ff="monospace" title={found.features.join(", ")}>
           {found.id}
         </Text>

@@ -14,3 +14,8 @@ export function formatTargets(targets: Target[]): string[] {
   const names = targets.map(formatTarget);
   return new Set(names).size === names.length ? names : targets.map((each) => JSON.stringify(each));
 }
+
+/** The name of the machine on which a record was measured; empty from services before they gave it one. */
+export function machineOf(record: { device: Record<string, unknown> }): string {
+  return typeof record.device.name === "string" ? record.device.name : "";
+}

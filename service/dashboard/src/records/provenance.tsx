@@ -5,7 +5,7 @@ import { Fact, Facts } from "../components/facts";
 import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
 import { formatDeviceState } from "../format/device-state";
-import { formatTarget } from "../format/target";
+import { formatTarget, machineOf } from "../format/target";
 import { formatSmall } from "../format/units";
 
 const ORIGINS: Record<string, string> = {
@@ -83,7 +83,7 @@ export function Provenance({ record }: { record: RecordDetail }) {
           {formatTarget(record.target)}
         </Fact>
         <Fact label="Device class" title={JSON.stringify(record.device, null, 2)}>
-          <code>{record.device_class}</code>
+          {machineOf(record)} <code>{record.device_class}</code>
         </Fact>
         <Fact label="TVM">{record.tvm_version}</Fact>
         <Fact label="Record">
