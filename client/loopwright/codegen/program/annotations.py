@@ -13,6 +13,7 @@ import tvm_ffi
 from tvm.ir import prim
 
 from loopwright.codegen.program.flags import RUNS_IF
+from loopwright.codegen.program.prefetching import PREFETCHES
 from loopwright.codegen.rule import KNOB, RULE
 
 Check = Callable[[Any], bool]
@@ -64,6 +65,7 @@ OF_SCHEDULES: Mapping[str, Check] = {
     "double_buffer_scope": _number(0, 64),
     "warp_execution": _FLAG,
     RUNS_IF: _number(0, 1 << 10),
+    PREFETCHES: _number(1, 1),
 }
 """Of traces, and of what they made."""
 _OF_OPERATORS = re.compile(r"schedule_rule|layout_free_placeholders|workload|axis|auto_scheduler_\w+")

@@ -21,6 +21,7 @@ from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.flags import with_conditions
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.program.lowered_bounds import PROVEN
+from loopwright.codegen.program.prefetching import with_prefetches
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
@@ -74,7 +75,7 @@ def scheduled_module(
     """
     scheduled = default_schedule(mod, target) if trace is None else replay(mod, trace, target).mod
     if trace is not None:
-        scheduled["main"] = with_conditions(scheduled["main"])
+        scheduled["main"] = with_prefetches(with_conditions(scheduled["main"]))
     if trace is not None and not unproven(mod["main"]):
         scheduled["main"] = scheduled["main"].with_attr(PROVEN, True)
     if exact_math:

@@ -21,6 +21,7 @@ from loopwright.codegen.rules.analysis.contraction import Contraction
 from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from loopwright.codegen.rules.analysis.steps import (
+    fetch_ahead,
     fuse,
     inline,
     largest_divisor,
@@ -214,6 +215,7 @@ class ProductTile:
             parallelize(sch, fuse(sch, sch.get_loops(self._left_copy)[:-1]))
         if has_parts:
             separate_partial_tiles(sch, place)
+        fetch_ahead(sch, place, columns=contraction.columns, depth=contraction.depth)
         self._multiply(ko, jx)
         if packed is not None and self._group == 1:
             self._vectorize(packed, self._right_pad is not None)

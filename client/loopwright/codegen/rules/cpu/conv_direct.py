@@ -25,6 +25,7 @@ from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from loopwright.codegen.rules.analysis.steps import (
     divisors,
+    fetch_ahead,
     fuse,
     inline,
     parallelize,
@@ -53,7 +54,7 @@ _MOST_COPIES = 64
 
 class ConvDirect:
     name = "conv_direct"
-    version = 3
+    version = 4
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         convolution = Convolution.of(program)
@@ -157,6 +158,8 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: K
         for loop in (*phases, *taps):
             sch.unroll(loop)
     separate_partial_tiles(sch, pixels)
+    if convolution.channels_last:
+        fetch_ahead(sch, pixels, columns=convolution.channels, depth=convolution.depth)
     sch.decompose_reduction(block, reduced[0])
     if follows is not None:
         vectorize(sch, str(sch.get(follows).name_hint), sch.get_loops(follows)[-1], tile.lanes)
