@@ -156,3 +156,11 @@ def test_an_encoder_layer_is_seven_functions(layer: nn.Module, batch: int) -> No
         "layer_norm",
     ]
     assert "split" not in mod["main"].script()
+
+
+def test_a_constant_mask_that_hides_nothing_is_left_out_and_others_are_not() -> None:
+    seen = torch.ones(1, 1, 6, 7, dtype=torch.bool)
+    for mask, count in ((seen, 3), (torch.zeros(6, 7), 3), (HIDING, 4), (torch.full((6, 7), 1e-3), 4)):
+        mod = check(Calls(lambda q, k, v, m=mask: attend(q, k, v, attn_mask=m)), heads(), heads(7), heads(7))
+        [(_, func)] = prim_funcs(mod)
+        assert len(func.params) == count + 1

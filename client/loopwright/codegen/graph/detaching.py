@@ -15,6 +15,7 @@ from loopwright.codegen.graph.identities import remove_identities
 from loopwright.codegen.graph.integers import multiply_integers
 from loopwright.codegen.graph.layout import choose_layouts
 from loopwright.codegen.graph.lookups import limit_lookups
+from loopwright.codegen.graph.masks import leave_out_zeros
 from loopwright.codegen.graph.packed import PANEL, packed_weights
 from loopwright.codegen.graph.padding import take_in_padding
 from loopwright.codegen.graph.parallel import combine_projections
@@ -45,6 +46,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
     mod, packed = _without_packed(mod)
     for apply in (
         fold_constants,
+        leave_out_zeros,
         fold_normalisation,
         divide_scales,
         transform.EliminateCommonSubexpr(),
