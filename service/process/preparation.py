@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import dataclass
 from datetime import datetime
 
 from db import Database, migrate
@@ -16,20 +15,16 @@ from workers.walls.levels import Level, NoWalls, Policy, choose
 log = logging.getLogger("loopwright.serve")
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """``settings`` with the required sandbox; ``at`` is when, by the clock that stamps the database."""
+def prepare(settings: Settings) -> tuple[Settings, datetime]:
+    """Wait for the database and bring it up to date.
 
-    settings: Settings
-    at: datetime
-
-
-def prepare(settings: Settings) -> Prepared:
-    """Wait for the database and bring it up to date. Raises ServeError, and what the database raises."""
+    Return the settings with the required sandbox, and the time by the clock that stamps the database. Raises
+    ServeError, and what the database raises.
+    """
     await_database(settings.database)
     migrate.upgrade(settings.database)
     with contextlib.closing(Database(settings.database)) as database:
-        return Prepared(with_walls(settings, several_users=database.users.several()), database.now())
+        return with_walls(settings, several_users=database.users.several()), database.now()
 
 
 def with_walls(settings: Settings, *, several_users: bool) -> Settings:

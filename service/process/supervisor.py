@@ -25,7 +25,7 @@ from http.client import HTTPException
 from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING
+from typing import IO
 from urllib.request import ProxyHandler, Request, build_opener
 
 import psutil
@@ -40,9 +40,6 @@ from service.process.restarts import MOST, WITHIN_SECONDS, Restarts
 from service.process.serve_error import ServeError
 from service.settings import Settings, ensure_token
 from workers.progress import Progress
-
-if TYPE_CHECKING:
-    from service.process.preparation import Prepared
 
 log = logging.getLogger("loopwright.serve")
 
@@ -92,8 +89,7 @@ class Supervisor:
             self._say(f"the database of {self._settings.data_dir} is opened ...")
             # A fork has SQLAlchemy and Alembic, 60 MB, only as long as it needs them.
             with ProcessPoolExecutor(1, get_context("fork")) as fork:
-                prepared = fork.submit(_prepared, self._settings).result()
-            self._settings = prepared.settings
+                self._settings, started_at = fork.submit(_prepared, self._settings).result()
             ensure_token(self._settings)
             try:
                 self._say("the API, the controller and its workers start, on an idle machine within half a minute ...")
@@ -102,7 +98,7 @@ class Supervisor:
                     shutil.rmtree(shared, ignore_errors=True)
                 for name in self._apis:
                     self._start(name)
-                self._wait_until_ready(prepared.at)
+                self._wait_until_ready(started_at)
                 with _announced(self.url, self._settings.token_file):
                     _note(lock, replace(state, is_ready=True))
                     yield
@@ -324,7 +320,7 @@ def _require_free_port(settings: Settings) -> None:
             time.sleep(_POLL_SECONDS)
 
 
-def _prepared(settings: Settings) -> Prepared:
+def _prepared(settings: Settings) -> tuple[Settings, datetime]:
     from service.process import preparation  # in the fork alone
 
     return preparation.prepare(settings)

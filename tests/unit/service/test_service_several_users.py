@@ -38,7 +38,7 @@ def no_walls(policy: Policy) -> Level:
 
 def test_another_user_requires_walls(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation, "choose", no_walls)
-    assert prepare(settings).settings.walls is Policy.PREFER
+    assert prepare(settings)[0].walls is Policy.PREFER
     add_a_user(settings)
     with pytest.raises(ServeError, match="no walls here"):
         prepare(settings)
@@ -47,4 +47,4 @@ def test_another_user_requires_walls(settings: Settings, monkeypatch: pytest.Mon
 def test_the_settings_decide_otherwise(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preparation, "choose", no_walls)
     add_a_user(settings)
-    assert prepare(settings.model_copy(update={"sandbox": Policy.OFF})).settings.walls is Policy.OFF
+    assert prepare(settings.model_copy(update={"sandbox": Policy.OFF}))[0].walls is Policy.OFF
