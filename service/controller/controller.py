@@ -134,13 +134,22 @@ class Controller:
                 idle = self._turn()
                 outage.over()
                 if idle:
-                    stop.wait(_POLL_SECONDS)
+                    self._rest(stop)
             except Unavailable as error:
                 self._cut_off = True
                 outage.sit_out(error, stop)
         self._let_go()
         self._news.close()
         deliverer.join()
+
+    def _rest(self, stop: threading.Event) -> None:
+        """Wait for a moment, or while no loop runs for news and until it is time to look after something."""
+        while not stop.wait(_POLL_SECONDS) and not self._loops.running:
+            if self._news.there_is():
+                self._next_look = 0.0
+                return
+            if time.monotonic() >= min(self._next_heartbeat, self._next_look):
+                return
 
     def _turn(self) -> bool:
         """Look after everything once. Return whether there was nothing to do."""
