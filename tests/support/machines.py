@@ -42,6 +42,14 @@ class Machine:
         self._family = Family(self._home)
         self._main = Kept(command, clean_environment() | _ENVIRONMENT | {"HOME": str(self._home)}, self.log)
 
+    def used(self) -> float:
+        """Return the processor time of its processes, in seconds, which grows while they get on."""
+        total = 0.0
+        for process in self._family.living():
+            with contextlib.suppress(psutil.Error):
+                total += sum(process.cpu_times()[:2])
+        return round(total, 1)
+
     def has_said(self, word: str) -> bool:
         return self.log.exists() and word in self.log.read_text()
 
@@ -101,7 +109,8 @@ def machine_cluster(*names: str) -> Iterator[MachineCluster]:
                 stack.callback(machine.power_off)
                 machine.power_on()
             for machine in machines:
-                wait_for(f"{machine.name}, see {machine.log}", functools.partial(machine.has_said, word), START_SECONDS)
+                has_said = functools.partial(machine.has_said, word)
+                wait_for(f"{machine.name}, see {machine.log}", has_said, START_SECONDS, progress=machine.used)
         yield MachineCluster(head, tuple(workers), {**_ENVIRONMENT, "LOOPWRIGHT_RAY_ADDRESS": address})
 
 

@@ -21,6 +21,8 @@ from tests.support.service_client import ServiceClient
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0
+_SAYS_SECONDS = 1000.0
+"""A service that makes no progress in its start says so before."""
 PLACES = 2
 """Jobs that the service which tests share works on at a time."""
 
@@ -71,7 +73,7 @@ class Service(ServiceClient):
         """Return when the service has said that it is ready."""
         process = self.launch()
         assert process.stdout is not None
-        readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        readable, _, _ = select.select([process.stdout], [], [], _SAYS_SECONDS)
         line = process.stdout.readline() if readable else ""
         self.printed_url = "".join(line.split()[-1:])
         assert self.printed_url.startswith(f"{self.url}/#code="), f"not ready: {line!r}\n{self.logs()}"
