@@ -61,11 +61,11 @@ def cpu_seconds(process: psutil.Process | None) -> float:
     """Return how long a process and its children have run, to a nanosecond; those that have ended are left out."""
     if process is None:
         return 0.0
-    return sum(_seconds(each.pid) for each in (process, *process.children(recursive=True)))
+    return sum(own_seconds(each.pid) for each in (process, *process.children(recursive=True)))
 
 
-def _seconds(pid: int) -> float:
-    # Of all threads: that of a process is its first thread's.
+def own_seconds(pid: int) -> float:
+    """Return how long the threads of a process have run, to a nanosecond."""
     total = 0
     for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):

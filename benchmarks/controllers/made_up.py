@@ -51,7 +51,7 @@ def _workload(number: int, now: datetime) -> dict[str, Any]:
         "name": f"product_{number}",
         "module_json": "{}",
         "script": "",
-        "args": [[[64, 64 + number], "float32", "any"]],
+        "args": [[[64, 64 + number], "float32", "any"], [[64, 64], "float32", "any"]],
         "op": "matmul",
         "compute_dtype": "float32",
         "flop": None,
