@@ -142,7 +142,7 @@ def _built(workload: tvm.IRModule, trace: Trace | None, target: Target) -> Candi
     if not _can_be_built(workload, trace, target):
         return RuntimeError(f"it is not built within {BUILD_SECONDS:g} s")
     try:
-        return Candidate(workload, trace, target)
+        return Candidate.built(workload, trace, target)
     except (RuntimeError, ValueError) as error:
         return error
 
@@ -164,7 +164,7 @@ def _build(workload: str, trace: Trace | None, target: str) -> None:
     found = target_from(target)
     load_intrinsics(found)
     with contextlib.suppress(RuntimeError, ValueError):
-        Candidate(module_from_json(workload), trace, found)
+        Candidate.built(module_from_json(workload), trace, found)
 
 
 def _measured(program: Candidate | Exception, arguments: list[Any]) -> Outcome:
@@ -196,7 +196,7 @@ def compared(workload: tvm.IRModule, target: Target, search: Found, again: Found
     if again is not None:
         traces["again"] = again.best
     programs = {json.dumps(trace): trace for trace in (None, *traces.values())}
-    raced = _raced({key: Candidate(workload, trace, target).bound(arguments) for key, trace in programs.items()})
+    raced = _raced({key: Candidate.built(workload, trace, target).bound(arguments) for key, trace in programs.items()})
     seconds = {"unscheduled": raced["null"]} | {key: raced[json.dumps(trace)] for key, trace in traces.items() if trace}
     figures = {"seconds": seconds, "made": search.trials}
     return figures if again is None else figures | {"flipped": again.best != search.best}

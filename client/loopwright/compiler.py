@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loopwright import frontends
-from loopwright.applying import apply as applying
 from loopwright.applying import dispatch as shape_dispatch
 from loopwright.applying.agreement import agreement
+from loopwright.applying.assembling import assembled, functions_in
 from loopwright.applying.lookup import Ask, LookedUp, look_up_all
 from loopwright.applying.report import ApplyReport
 from loopwright.codegen.cpu.vector_math import with_exact_math
@@ -21,6 +21,7 @@ from loopwright.locking import pinning
 from loopwright.locking.lock import Lock
 from loopwright.model import Model
 from loopwright.service_bests import ServiceBests
+from loopwright.session.config import functions_folder
 from loopwright.shapes.plan import Portfolio, is_portfolio
 
 if TYPE_CHECKING:
@@ -66,10 +67,9 @@ class Compiler:
         """
         program = program_of(source, source.shape)
         [model] = self._look_up([program], options, ask or options.ask(self._bests))
-        applied, report = applying.apply(model)
-        executable = applying.build(applied, model.target)
+        executable, report = assembled(model, functions_in(functions_folder()))
         if options.verify and not options.params:
-            found = agreement(program.reference, executable, applied, model.target)
+            found = agreement(program.reference, executable, model.module, model.target)
             report = replace(report, agreement=found)
         return Compiled(program, model, executable, report)
 
@@ -108,7 +108,8 @@ class Compiler:
         from loopwright.applying import instant
 
         models = look_up_all(programs, instant.or_nothing(ask, target), target, options.params)
-        return [instant.predicted(model) for model in models]
+        functions = functions_in(functions_folder())
+        return [instant.predicted(model, functions) for model in models]
 
 
 def plan(source: Model, **options: Any) -> Portfolio:

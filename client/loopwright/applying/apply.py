@@ -6,6 +6,7 @@ of it is told in an `ApplyReport`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import tvm
@@ -33,30 +34,47 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
     Raises:
         UnsupportedVersion: a best needs a newer version of this package.
     """
-    result, report = model.module.clone(), []
-    for var, func in used_prim_funcs(model.module):
+    report = report_on(model)
+    return applied(model, report), report
+
+
+def report_on(model: LookedUp) -> ApplyReport:
+    """Return what becomes of each function of a looked-up model. Raises UnsupportedVersion as `apply` does."""
+    report = []
+    for var, _ in used_prim_funcs(model.module):
         best, prediction = model.bests.get(str(var.name_hint)), model.predictions.get(str(var.name_hint))
         outcome: Outcome = "missed"
         if best is not None:
             check_codegen_version(best.codegen_version)
             outcome = "baseline" if best.trace is None else "tuned"
-            tuned = schedule.scheduled_function(
-                func,
-                normal_form(func),
-                best.trace,
-                model.target,
-                exact_math=best.codegen_version < VECTOR_MATH_VERSION,
-            )
-            result.update_func(var, tuned)
         elif prediction is not None and prediction.trace is not None:
             outcome = "predicted"
-            scheduled = schedule.scheduled_function(func, normal_form(func), prediction.trace, model.target)
-            result.update_func(var, scheduled)
         report.append(AppliedFunction(str(var.name_hint), outcome, best, prediction))
-    if has_relax(result):
-        with proving():  # what packs runs now
-            result = fold_packing(result)
-    return result, ApplyReport(tuple(report), notes=layout_notes(model.module))
+    return ApplyReport(tuple(report), notes=layout_notes(model.module))
+
+
+def schedule_of(function: AppliedFunction) -> tuple[list[Any] | None, bool]:
+    """Return the trace of a function that is not missed, and whether it keeps the C library's functions."""
+    if function.best is not None:
+        return function.best.trace, function.best.codegen_version < VECTOR_MATH_VERSION
+    assert function.prediction is not None
+    return function.prediction.trace, False
+
+
+def applied(model: LookedUp, report: ApplyReport, without: Collection[str] = ()) -> tvm.IRModule:
+    """Return the module with the schedules of a report; functions of the names ``without`` stay as they are."""
+    result = model.module.clone()
+    functions = {each.name: each for each in report.functions}
+    for var, func in used_prim_funcs(model.module):
+        function = functions[str(var.name_hint)]
+        if function.outcome != "missed" and function.name not in without:
+            trace, exact_math = schedule_of(function)
+            scheduled = schedule.scheduled_function(func, normal_form(func), trace, model.target, exact_math=exact_math)
+            result.update_func(var, scheduled)
+    if not has_relax(result):
+        return result
+    with proving():  # what packs runs now
+        return fold_packing(result)
 
 
 def build(mod: tvm.IRModule, target: Target) -> Any:
@@ -75,11 +93,11 @@ def pipeline(ask: Ask, target: Target | None) -> tvm.transform.Pass:
     """
 
     @tvm.transform.module_pass(opt_level=0, name="LoopwrightApply")
-    def applied(mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
+    def scheduled(mod: tvm.IRModule, _: tvm.transform.PassContext) -> tvm.IRModule:
         model = look_up(Program(mod), ask, target)
         tuned, report = apply(model)
         report.log()
         passes = tvm.transform.Sequential(executable_passes(model.target))
         return passes(schedule.with_default_schedules(tuned, model.target))
 
-    return applied
+    return scheduled

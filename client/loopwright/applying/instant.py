@@ -1,9 +1,10 @@
 """Answers for functions of which no best is known: the prior's choice, checked and timed on this machine. Needs TVM.
 
-Each function is built as it is, and as its rules, or a record that the service imported, would schedule it. Both
-programs are called on the same random inputs, and must agree as the contenders of a closing race must. Then both are
-timed briefly, and the faster one is kept. That is no certificate: there is one set of inputs, there are a few calls,
-and other processes may run meanwhile.
+Each function is built as it is, and as its rules, or a record that the service imported, would schedule it: the latter
+as the model will call it, so that it is built once (`loopwright.codegen.program.built_functions`). Both programs are
+called on the same random inputs, and must agree as the contenders of a closing race must. Then both are timed briefly,
+and the faster one is kept. That is no certificate: there is one set of inputs, there are a few calls, and other
+processes may run meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,13 +38,14 @@ from loopwright.codegen.machine.this_cpu import this_cpu
 from loopwright.codegen.program.argument_values import argument_values
 from loopwright.codegen.program.bounds import unproven
 from loopwright.codegen.program.build import compile_module
+from loopwright.codegen.program.built_functions import BuiltFunction, BuiltFunctions, Recipe
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.program.schedule import scheduled_function, scheduled_module
 from loopwright.codegen.rules import prior
 from loopwright.codegen.target import canonical_target
 from loopwright.codegen.versions import CODEGEN_VERSION, VECTOR_MATH_VERSION
-from loopwright.codegen.weights.packed_weight import PACK
+from loopwright.codegen.weights.packed_weight import PACK, PackedWeight
 from loopwright.codegen.weights.prepacking import split
 from loopwright.errors import CouldNotReach, ServiceUnavailable
 
@@ -77,11 +79,12 @@ class _Argument:
 class _Built:
     """A function's unscheduled program with the arguments and the seconds of its first call, and its first choice.
 
-    ``choice`` is None if the program of ``trace`` cannot be built; ``choices`` yields the next traces.
+    ``choice`` is None if the program of ``trace`` cannot be built; ``choices`` yields the next traces, which ``make``
+    builds.
     """
 
     workload: tvm.IRModule
-    target: Target
+    make: Callable[[list[Any]], Candidate]
     choices: Iterator[list[Any]]
     trace: list[Any]
     choice: Candidate | None
@@ -120,47 +123,54 @@ def or_nothing(ask: Ask, target: Target | None) -> Ask:
     return asked
 
 
-def completed(mod: tvm.IRModule, target: Target, missed: Collection[str]) -> tvm.IRModule:
+def completed(mod: tvm.IRModule, target: Target, missed: Collection[str], functions: BuiltFunctions) -> tvm.IRModule:
     """Return a lowered module with the prior's choices for the functions of these names, where they are faster here."""
-    functions = {str(var.name_hint): (var, func) for var, func in used_prim_funcs(mod)}
+    used = {str(var.name_hint): (var, func) for var, func in used_prim_funcs(mod)}
     result = mod.clone()
-    for name, prediction in _predictions(mod, target, missed, {}).items():
+    for name, prediction in _predictions(LookedUp(mod, target, {}), missed, functions).items():
         if prediction.trace is not None:
-            var, func = functions[name]
+            var, func = used[name]
             result.update_func(var, scheduled_function(func, normal_form(func), prediction.trace, target))
     return result
 
 
-def predicted(model: LookedUp) -> LookedUp:
-    """Return a model with predictions for functions without a best that a rule or an imported record can schedule."""
+def predicted(model: LookedUp, functions: BuiltFunctions) -> LookedUp:
+    """Return a model with predictions for functions without a best that a rule or an imported record can schedule.
+
+    What was built of them is in ``functions`` then, as the model's executable takes it.
+    """
     names = {str(var.name_hint) for var, _ in used_prim_funcs(model.module)} - set(model.bests)
-    return replace(model, predictions=_predictions(model.module, model.target, names, model.imported))
+    return replace(model, predictions=_predictions(model, names, functions))
 
 
-def _predictions(
-    mod: tvm.IRModule, target: Target, names: Collection[str], imported: Mapping[str, schemas.ImportedSchedule]
-) -> dict[str, Prediction]:
+def _predictions(model: LookedUp, names: Collection[str], functions: BuiltFunctions) -> dict[str, Prediction]:
     """Return predictions for functions of these names, by name. Equal functions are built once.
 
     What was imported for a function is tried before the prior's choices. There are none for another machine's target,
     or for a GPU's.
     """
+    mod, target = model.module, model.target
     if not runs_here(target):
         return {}
-    known = digests(mod)
+    known = digests(mod) if model.digests is None else model.digests
     missed = {str(var.name_hint): func for var, func in used_prim_funcs(mod)}
     missed = {name: func for name, func in missed.items() if name in names and known.get(name)}
-    functions = {known[name][0]: func for name, func in missed.items() if _is_schedulable(func)}
-    shipped = {known[name][0]: each for name, each in imported.items() if name in missed and _is_applicable(each)}
+    distinct = {known[name][0]: func for name, func in missed.items() if _is_schedulable(func)}
+    imported = {name: each for name, each in model.imported.items() if name in missed and _is_applicable(each)}
+    shipped = {known[name][0]: each for name, each in imported.items()}
     load_intrinsics(target)
 
     def build(digest: str) -> _Built | None:
-        first = shipped.get(digest)
-        return _built(functions[digest], target, None if first is None else first.trace)
+        first, func = shipped.get(digest), distinct[digest]
+
+        def make(trace: list[Any]) -> Candidate:
+            return Candidate.of(functions.built(func, Recipe.of(func, digest, trace), target))
+
+        return _built(func, target, make, None if first is None else first.trace)
 
     with ThreadPoolExecutor(usable_cores()) as pool:
-        built = list(pool.map(build, functions))
-    checked = {digest: _checked(each) for digest, each in zip(functions, built, strict=True) if each is not None}
+        built = list(pool.map(build, distinct))
+    checked = {digest: _checked(each) for digest, each in zip(distinct, built, strict=True) if each is not None}
     found = {digest: _timed(each, shipped.get(digest)) for digest, each in checked.items() if each is not None}
     return {name: found[known[name][0]] for name in missed if known[name][0] in found}
 
@@ -176,10 +186,15 @@ def _is_schedulable(func: tvm.tirx.PrimFunc) -> bool:
     return all(shapes) and all(isinstance(n, tvm.tirx.IntImm) for each in shapes for n in each) and not unproven(func)
 
 
-def _built(func: tvm.tirx.PrimFunc, target: Target, first: list[Any] | None = None) -> _Built | None:
+def _built(
+    func: tvm.tirx.PrimFunc,
+    target: Target,
+    make: Callable[[list[Any]], Candidate],
+    first: list[Any] | None = None,
+) -> _Built | None:
     """Build a function and the first choice for it, and call the former; None if there is no choice.
 
-    The first choice is the trace ``first``, or else the prior's.
+    The first choice is the trace ``first``, or else the prior's; ``make`` builds it.
     """
     workload = normal_form(func)
     known = [] if first is None else [first]
@@ -189,14 +204,14 @@ def _built(func: tvm.tirx.PrimFunc, target: Target, first: list[Any] | None = No
     if trace is None:
         return None
     try:
-        unscheduled = Candidate(workload, None, target)
+        unscheduled = Candidate.built(workload, None, target)
         expected, seconds = unscheduled.results(random_arguments(workload))
     except _FAILURES:
         return None
     choice = None
     with contextlib.suppress(*_FAILURES):
-        choice = Candidate(workload, trace, target)
-    return _Built(workload, target, choices, trace, choice, unscheduled, expected, seconds)
+        choice = make(trace)
+    return _Built(workload, make, choices, trace, choice, unscheduled, expected, seconds)
 
 
 def _checked(built: _Built) -> _Checked | None:
@@ -208,7 +223,7 @@ def _checked(built: _Built) -> _Checked | None:
     choice, inputs = built.choice, random_arguments(built.workload)
     while trace is not None:
         with contextlib.suppress(*_FAILURES):
-            choice = choice or Candidate(built.workload, trace, built.target)
+            choice = choice or built.make(trace)
             results, seconds = choice.results(inputs)
             if _agree(built.workload, results, built.expected):
                 return _Checked(built.workload, trace, choice, built.unscheduled, (seconds, built.seconds))
@@ -239,35 +254,46 @@ def random_arguments(workload: tvm.IRModule) -> list[Any]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """A workload built with a trace, or unscheduled with None."""
+    """A program of a workload: its function, and what packs the weight that it takes, if it takes one packed."""
 
-    def __init__(self, workload: tvm.IRModule, trace: list[Any] | None, target: Target) -> None:
+    main: Callable[..., Any]
+    packed: PackedWeight | None
+    pack: Callable[..., Any] | None
+
+    @classmethod
+    def of(cls, function: BuiltFunction) -> Candidate:
+        return cls(function.main, function.packed, None if function.packed is None else function.pack)
+
+    @classmethod
+    def built(cls, workload: tvm.IRModule, trace: list[Any] | None, target: Target) -> Candidate:
+        """Build a workload with a trace, or unscheduled with None, for this measurement alone."""
         with _preparing:
-            scheduled, self._packed = split(scheduled_module(workload, trace, target))
-        self._module = compile_module(scheduled, target, argument_checks=False)
-        self._main = self._module["main"]
+            scheduled, packed = split(scheduled_module(workload, trace, target))
+        module = compile_module(scheduled, target)
+        return cls(module["main"], packed, None if packed is None else module[PACK])
 
     def results(self, inputs: list[Any]) -> tuple[list[Any], float]:
         """Call the program once. Return all arguments as it left them, and the seconds of the call."""
         tensors = [tvm.runtime.tensor(each) for each in inputs]
         arguments = self._arguments(tensors)
         began = time.perf_counter()
-        self._main(*arguments)
+        self.main(*arguments)
         return [each.numpy() for each in tensors], time.perf_counter() - began
 
     def bound(self, inputs: list[Any]) -> Callable[[], None]:
         """Return a call on copies of the inputs, with the weight packed."""
         arguments = self._arguments([tvm.runtime.tensor(each) for each in inputs])
-        return lambda: self._main(*arguments)
+        return lambda: self.main(*arguments)
 
     def _arguments(self, tensors: list[Any]) -> list[Any]:
-        if self._packed is None:
+        if self.packed is None or self.pack is None:
             return tensors
-        weight = tvm.runtime.empty(self._packed.shape, self._packed.dtype, tvm.cpu())
-        self._module[PACK](tensors[self._packed.argument], weight)
+        weight = tvm.runtime.empty(self.packed.shape, self.packed.dtype, tvm.cpu())
+        self.pack(tensors[self.packed.argument], weight)
         huge_pages.move([weight])
-        return [weight if place == self._packed.argument else each for place, each in enumerate(tensors)]
+        return [weight if place == self.packed.argument else each for place, each in enumerate(tensors)]
 
 
 def _timed(checked: _Checked, imported: schemas.ImportedSchedule | None = None) -> Prediction:

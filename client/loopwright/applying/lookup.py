@@ -37,7 +37,7 @@ class LookedUp:
     """A lowered module, and what is known of its PrimFuncs: the bests by the functions' names.
 
     ``predictions`` are for functions without a best (`loopwright.applying.instant`), of some of which the service
-    knows a schedule that was imported.
+    knows a schedule that was imported. ``digests`` are those of the functions (`digests`), once they were computed.
     """
 
     module: tvm.IRModule
@@ -45,6 +45,7 @@ class LookedUp:
     bests: dict[str, Best]
     predictions: dict[str, Prediction] = field(default_factory=dict)
     imported: dict[str, schemas.ImportedSchedule] = field(default_factory=dict)
+    digests: dict[str, list[str]] | None = None
 
 
 def look_up(program: Program, ask: Ask, target: Target | None, params: dict[str, Any] | None = None) -> LookedUp:
@@ -90,7 +91,7 @@ def look_up_all(
                 hits |= {hit.workload_hash: hit.best for hit in answer.hits}
                 imported |= {each.workload_hash: each for each in answer.imported}
     return [
-        LookedUp(mod, target, _bests(each, hits), imported=_first_known(each, imported))
+        LookedUp(mod, target, _bests(each, hits), imported=_first_known(each, imported), digests=each)
         for mod, each in zip(mods, functions, strict=True)
     ]
 

@@ -26,6 +26,7 @@ from loopwright.jobs.submit_options import BudgetOptions
 from loopwright.model import Tune
 from loopwright.results import tables
 from loopwright.results.units import plural
+from loopwright.session import config
 from loopwright.session.transport import ATTEMPTS, Transport, body, parse, retry_delay
 
 if TYPE_CHECKING:
@@ -286,9 +287,11 @@ class Job:
         if tune is None:
             return mod
         from loopwright.applying import instant
+        from loopwright.applying.assembling import functions_in
         from loopwright.codegen.target import target_from
 
-        return instant.completed(mod, target_from(self.info.target), answer.json()["missed"])
+        functions = functions_in(config.functions_folder())
+        return instant.completed(mod, target_from(self.info.target), answer.json()["missed"], functions)
 
     def events(self, after: int | None = None) -> Iterator[JobEvent]:
         """Yield what happens to the job until it is finished.

@@ -52,6 +52,11 @@ def data_folder() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "loopwright"
 
 
+def functions_folder() -> Path:
+    """Return the folder of compiled functions, ``$XDG_CACHE_HOME/loopwright/functions``, which may be removed."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "loopwright" / "functions"
+
+
 def service_port() -> int | None:
     """Return the port that the environment chooses for this machine's service. Raises ValueError: it is no number."""
     chosen = os.environ.get("LOOPWRIGHT_PORT")

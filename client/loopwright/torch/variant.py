@@ -15,6 +15,7 @@ from loopwright.client import Client
 from loopwright.errors import LoopwrightError, NotLocked, UnsupportedModel, first_line
 from loopwright.locking.lock import Lock
 from loopwright.model import Tune as Predicting
+from loopwright.session import config
 from loopwright.torch.saying import say_once
 
 Tune = Literal["background", "wait", "instant", "never"]
@@ -188,14 +189,20 @@ class GraphVariant:
         from tvm import relax
 
         from loopwright.applying import apply as applying
+        from loopwright.applying.assembling import assembled, functions_in
         from loopwright.codegen.program.in_place import write_in_place
 
         predicting: Predicting | None = "instant" if self._tuning.tune == "instant" else None
         known = self._tuning.client.look_up(self.exported, tune=predicting, lock=self._tuning.lock)
-        applied, report = applying.apply(known)
+        report = applying.report_on(known)
         if report.hits or report.predictions:
-            applied = write_in_place(applied, known.module, [self._places.index(n) for n in self.changed])
-            run = relax.VirtualMachine(applying.build(applied, known.target), tvm.cpu())["main"]
+            if self.changed:
+                changed = [self._places.index(n) for n in self.changed]
+                applied = write_in_place(applying.applied(known, report), known.module, changed)
+                built = applying.build(applied, known.target)
+            else:
+                built, _ = assembled(known, functions_in(config.functions_folder()))
+            run = relax.VirtualMachine(built, tvm.cpu())["main"]
             self._candidate = lambda args: self._ran(run, args)
         else:
             self.outcome = replace(self.outcome, reason="none of its functions is tuned")

@@ -54,7 +54,7 @@ class Command:
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No login, service or environment of whoever runs the tests; short waits between attempts."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    folders = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "LOOPWRIGHT_DATA_DIR")
+    folders = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "LOOPWRIGHT_DATA_DIR")
     for name in (*folders, "LOOPWRIGHT_PORT", "LOOPWRIGHT_URL", "LOOPWRIGHT_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(transport, "FIRST_DELAY", 0.005)

@@ -23,7 +23,7 @@ from tvm import relax
 
 import loopwright
 from loopwright import UnsupportedModel
-from loopwright.applying import apply as applying
+from loopwright.applying import assembling
 from loopwright.applying.report import Summary
 from loopwright.caching import child
 from loopwright.caching.entry import Entry, Stored
@@ -81,13 +81,13 @@ def known(service: FakeService) -> None:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The programs that were built, in this process."""
     monkeypatch.setattr("loopwright.caching.child.takes", lambda source, params: False)
-    built, build = [], applying.build
+    built, assembled = [], assembling.assembled
 
-    def counted(mod: tvm.IRModule, target: Any) -> Any:
-        built.append(mod)
-        return build(mod, target)
+    def counted(model: Any, functions: Any) -> Any:
+        built.append(model)
+        return assembled(model, functions)
 
-    monkeypatch.setattr(applying, "build", counted)
+    monkeypatch.setattr(assembling, "assembled", counted)
     return built
 
 

@@ -47,7 +47,8 @@ def prefer_choices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def first_that_agrees(mod: tvm.IRModule) -> instant._Checked | None:
-    built = instant._built(mod["main"], tvm.target.Target(LLVM))
+    target = tvm.target.Target(LLVM)
+    built = instant._built(mod["main"], target, lambda trace: instant.Candidate.built(mod, trace, target))
     assert built is not None
     return instant._checked(built)
 
@@ -87,7 +88,7 @@ def test_a_cache_keeps_predictions_until_the_service_knows_better(
     cache = tmp_path / "cache"
     first = alone.compile(two_layers(), tune="instant", cache=cache)
     report = alone.last_report
-    monkeypatch.setattr(instant, "predicted", lambda model: pytest.fail("it is not predicted again"))
+    monkeypatch.setattr(instant, "predicted", lambda *_: pytest.fail("it is not predicted again"))
     second = alone.compile(two_layers(), tune="instant", cache=cache)
     inputs = [np.random.default_rng(3).standard_normal(n, dtype="float32") for n in ((1, 64), (64, 32), (32, 16))]
     np.testing.assert_array_equal(first(*inputs), second(*inputs))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm
 import tvm_ffi
 from tvm import relax
@@ -16,13 +18,13 @@ from loopwright.codegen.gpu.compiler_errors import refusals_in_words
 from loopwright.codegen.gpu.shared_memory import shared_memory_limit
 from loopwright.codegen.gpu.vector_access import with_short_gathers
 from loopwright.codegen.host import huge_pages
-from loopwright.codegen.program.executable import executable
+from loopwright.codegen.program.executable import Library, executable
 from loopwright.codegen.program.lowered_bounds import proving
 from loopwright.codegen.program.partial_tiles import KeptHints
 
 
 def compile_module(
-    mod: tvm.IRModule, target: Target, *, argument_checks: bool = True
+    mod: tvm.IRModule, target: Target, *, argument_checks: bool = True, libraries: Sequence[Library] = ()
 ) -> tvm.runtime.Module | relax.VMExecutable:
     """Generate code for a module whose functions are scheduled, and whose Relax functions are lowered.
 
@@ -31,6 +33,7 @@ def compile_module(
             in which builds differ. The checks take 20 ns of a call and a tenth of a build. A user's program keeps them;
             the workers, whose arguments are always right, build candidates without. Assertions that a program makes
             itself are kept in either case.
+        libraries: have external functions that the Relax functions call; for a CPU.
 
     Returns:
         A ``tvm.runtime.Module``, or a ``relax.VMExecutable`` for a module with Relax functions. Options are TVM's
@@ -56,7 +59,7 @@ def compile_module(
             with target, context:  # each thread has its own
                 return tvm.tirx.build(part, target=target)
 
-        built = executable(passes(mod), target, compiled)
+        built = executable(passes(mod), target, compiled, libraries)
         huge_pages.move(_weights(mod))  # which the executable has as they are
         return built
 

@@ -1,12 +1,15 @@
 """The executable of a model for a CPU: Relax functions as bytecode, and each PrimFunc compiled by itself, on all cores.
 
-``relax.build`` compiles all PrimFuncs as one module of LLVM, on one core.
+``relax.build`` compiles all PrimFuncs as one module of LLVM, on one core. Functions that were compiled before are only
+linked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import tvm
@@ -18,8 +21,35 @@ from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.host.threads import usable_cores
 
 
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Functions that were compiled before, by the names that Relax functions call: loaded, and as object code."""
+
+    loaded: tvm.runtime.Module
+    exported: tvm.runtime.Module
+
+
+class Executable(relax.VMExecutable):
+    """Runs libraries that are loaded, and exports their object code."""
+
+    def __init__(self, running: tvm.runtime.Module, exported: Callable[[], tvm.runtime.Module]) -> None:
+        super().__init__(running)
+        self._made = exported
+
+    @cached_property
+    def _exported(self) -> relax.VMExecutable:
+        return relax.VMExecutable(self._made())
+
+    def export_library(self, file_name: str, **options: Any) -> Any:
+        """Write a shared library, as ``relax.VMExecutable`` does."""
+        return self._exported.export_library(file_name, **options)
+
+
 def executable(
-    mod: tvm.IRModule, target: Target, compiled: Callable[[tvm.IRModule], tvm.runtime.Module]
+    mod: tvm.IRModule,
+    target: Target,
+    compiled: Callable[[tvm.IRModule], tvm.runtime.Module],
+    libraries: Sequence[Library] = (),
 ) -> relax.VMExecutable:
     """Return the executable of a module that is lowered for Relax's virtual machine, as ``relax.build`` makes it.
 
@@ -27,16 +57,27 @@ def executable(
         mod: the module after `loopwright.codegen.program.build.executable_passes`.
         target: an llvm target.
         compiled: compiles a module of PrimFuncs. Several threads call it at once.
+        libraries: have external functions that the module calls.
     """
     attributes = dict(mod.attrs or {})
-    builder = relax.ExecBuilder()
-    rest = tvm.get_global_func("relax.VMCodeGen")(builder, mod)
-    with ThreadPoolExecutor(usable_cores()) as pool:
-        libraries = list(pool.map(compiled, _parts(rest)))
-    others = [*libraries[1:], *attributes.get("external_mods", [])]
     constants = dict(attributes.get("const_name_to_constant", {}))
-    link = tvm.get_global_func("relax.VMLink")
-    return relax.VMExecutable(link(builder, target, libraries[0] if libraries else None, others, constants))
+    generate, link = (tvm.get_global_func(f"relax.{name}") for name in ("VMCodeGen", "VMLink"))
+    builder = relax.ExecBuilder()
+    rest = generate(builder, mod)
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        parts = list(pool.map(compiled, _parts(rest)))
+
+    def linked(builder: relax.ExecBuilder, others: Sequence[tvm.runtime.Module]) -> tvm.runtime.Module:
+        first, *more = [*parts, *others] or [None]
+        return link(builder, target, first, [*more, *attributes.get("external_mods", [])], constants)
+
+    def exported() -> tvm.runtime.Module:
+        another = relax.ExecBuilder()
+        generate(another, mod)
+        return linked(another, [each.exported for each in libraries])
+
+    running = linked(builder, [each.loaded for each in libraries])
+    return Executable(running, exported) if libraries else relax.VMExecutable(running)
 
 
 def _parts(mod: tvm.IRModule) -> Iterator[tvm.IRModule]:

@@ -36,6 +36,6 @@ def linker_packages(target: Target) -> str:
     return f"install binutils-{machine(target).replace('_', '-')}-linux-gnu, or lld"
 
 
-def link(program: str, objects: Sequence[str], output: str) -> None:
+def link(program: str, objects: Sequence[str], output: str, *options: str) -> None:
     """Link objects into a shared library by the linker at the path ``program``. Raises CalledProcessError."""
-    subprocess.run([program, "-shared", "-o", output, *objects], check=True, stdin=subprocess.DEVNULL)
+    subprocess.run([program, "-shared", *options, "-o", output, *objects], check=True, stdin=subprocess.DEVNULL)
