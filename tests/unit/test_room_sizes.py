@@ -34,7 +34,7 @@ CEILINGS = {
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races, and races that share processes.
     # Starts of Ray that a busy machine draws out. Rates within caches, and models without schedules as one program.
-    "workers": 9_100,
+    "workers": 9_140,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
