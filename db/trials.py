@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, exists, func, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    UnaryExpression,
+    bindparam,
+    exists,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from db.access.usage import add_device_time
@@ -18,6 +30,7 @@ from db.engine.changes import Topic
 from db.engine.columns import new_id
 from db.engine.connections import Sessions
 from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
+from db.engine.statements import cache_statements
 from db.events import trial_events
 from db.leases import lock_jobs_of, own_running_task, own_trial
 from db.models import DeviceClass, Target, Task, Workload
@@ -44,18 +57,45 @@ _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
 
 def _distance(one: list[Any], other: list[Any]) -> float:
     """Return the distance of two workloads of a family: the sum of |log| of the ratios of their extents."""
-    extents = zip(*([extent for shape, *_ in args for extent in shape] for args in (one, other)), strict=True)
-    return sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in extents)
+    distance = 0.0
+    for (shape, *_), (other_shape, *_) in zip(one, other, strict=True):
+        for a, b in zip(shape, other_shape, strict=True):
+            if a != b:
+                distance += abs(math.log(max(a, 1) / max(b, 1)))
+    return distance
 
 
-def _teaches(device_class_id: str) -> tuple[ColumnElement[bool], ...]:
-    """Conditions on the trials of a workload whose traces others can begin with."""
+_TEACHES = (
+    TrialRow.device_class_id == bindparam("device_class_id"),
+    TrialRow.tvm_version == Workload.tvm_version,
+    TrialRow.codegen_version <= CODEGEN_VERSION,
+    TrialRow.median.is_not(None),
+    TrialRow.trace_json.is_not(None),
+)
+"""Conditions on the trials of a workload whose traces others can begin with."""
+
+
+@cache_statements
+def _family(side: Literal["unknown", "larger", "smaller"]) -> Select[str, list[Any], float | None]:
+    """Select the workloads of a family with trials that teach, on one side of a size, the nearest size first."""
+    own_size: BindParameter[float] = bindparam("size")
+    sides: dict[str, tuple[ColumnElement[bool], UnaryExpression[Any]]] = {
+        "unknown": (Workload.log_size.is_(None), Workload.hash.asc()),
+        "larger": (Workload.log_size >= own_size, Workload.log_size.asc()),
+        "smaller": (Workload.log_size < own_size, Workload.log_size.desc()),
+    }
+    condition, order = sides[side]
     return (
-        TrialRow.device_class_id == device_class_id,
-        TrialRow.tvm_version == Workload.tvm_version,
-        TrialRow.codegen_version <= CODEGEN_VERSION,
-        TrialRow.median.is_not(None),
-        TrialRow.trace_json.is_not(None),
+        select(Workload.hash, Workload.args, Workload.log_size)
+        .where(
+            Workload.family == bindparam("family"),
+            Workload.tvm_version == bindparam("tvm_version"),
+            Workload.hash != bindparam("workload_hash"),
+            exists().where(TrialRow.workload_hash == Workload.hash, *_TEACHES),
+            condition,
+        )
+        .order_by(order, Workload.hash)
+        .execution_options(yield_per=_AT_ONCE)
     )
 
 
@@ -64,24 +104,12 @@ def _nearest(session: Session, workload_hash: str, device_class_id: str, most: i
     own = session.get(Workload, workload_hash)
     if own is None or not own.family:
         return []
-    taught = exists().where(TrialRow.workload_hash == Workload.hash, *_teaches(device_class_id))
-    others = (
-        select(Workload.hash, Workload.args, Workload.log_size)
-        .where(
-            Workload.family == own.family,
-            Workload.tvm_version == own.tvm_version,
-            Workload.hash != workload_hash,
-            taught,
-        )
-        .execution_options(yield_per=_AT_ONCE)
-    )
     found: list[tuple[float, str]] = []
     size = log_size(shape for shape, *_ in own.args)
-    larger = others.where(Workload.log_size >= size).order_by(Workload.log_size, Workload.hash)
-    smaller = others.where(Workload.log_size < size).order_by(Workload.log_size.desc(), Workload.hash)
-    unknown = others.where(Workload.log_size.is_(None)).order_by(Workload.hash)
-    for nearest_first in (unknown, larger, smaller):
-        for other, args, other_size in session.execute(nearest_first):
+    facts = {"family": own.family, "tvm_version": own.tvm_version, "workload_hash": workload_hash, "size": size}
+    sides: tuple[Literal["unknown", "larger", "smaller"], ...] = ("unknown", "larger", "smaller")
+    for side in sides:
+        for other, args, other_size in session.execute(_family(side), {**facts, "device_class_id": device_class_id}):
             # The sum of differences is at least the difference of the sums.
             if other_size is not None and len(found) == most and abs(other_size - size) > found[-1][0] + _ROUNDING:
                 break
@@ -90,16 +118,16 @@ def _nearest(session: Session, workload_hash: str, device_class_id: str, most: i
     return [other for _, other in found]
 
 
-def _fastest_traces(session: Session, workload_hash: str, device_class_id: str, most: int) -> Sequence[str | None]:
-    wanted = (
+@cache_statements
+def _fastest_traces() -> Select[str | None]:
+    return (
         select(TrialRow.trace_json)
         .join(Workload, TrialRow.workload_hash == Workload.hash)
-        .where(TrialRow.workload_hash == workload_hash, *_teaches(device_class_id))
+        .where(TrialRow.workload_hash == bindparam("workload_hash"), *_TEACHES)
         # By nothing else, or SQLite would walk through the medians of all workloads.
         .order_by(TrialRow.median)
-        .limit(most)
+        .limit(bindparam("most", type_=Integer))
     )
-    return session.scalars(wanted).all()
 
 
 def _first(rows: Iterable[Row[str, str | None]], most: int) -> dict[str, str]:
@@ -340,7 +368,10 @@ class Trials:
             nearest = _nearest(session, workload_hash, device_class_id, most)
             # Each of so many gives its fastest; the fewer there are, the more each gives.
             each = min(_PER_RELATIVE, most) if len(nearest) < most else 1
-            found = [_fastest_traces(session, relative, device_class_id, each) for relative in nearest]
+            facts = {"device_class_id": device_class_id, "most": each}
+            found = [
+                session.scalars(_fastest_traces(), {"workload_hash": relative, **facts}).all() for relative in nearest
+            ]
         return [trace for rank in zip_longest(*found) for trace in rank if trace is not None][:most]
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
