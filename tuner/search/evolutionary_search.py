@@ -42,7 +42,7 @@ class EvolutionarySearch:
         self._population = Population()
         self._surrogate = Surrogate(name, model, config)
         self._known: Proposer = Known(space, known)
-        self._seeds: Proposer = Seeds(space, rng, space.seeds)
+        self._seeds: Proposer = Seeds(space, rng, [*space.seeds, *space.neighbours])
         self._transfer = Transfer(space, rng, relatives)
         self._random = Random(space, rng, config, self._surrogate)
         self._evolution: Proposer = Evolution(space, rng, config, self._surrogate, self._transfer)

@@ -40,6 +40,8 @@ class DesignSpace:
         self.traces = [Trace(trace.insts, {}) for trace in traces] + (sketches.traces if sketches else [])
         self.seeds = sketches.seeds() if sketches else []
         """Decided traces to measure first, the most promising first."""
+        self.neighbours = sketches.neighbours() if sketches else []
+        """Decided traces beside the first seed, to measure after the seeds. Some may not be in the space."""
         self._postprocs = list(context.space_generator.postprocs or [])
         self._limits_differ = context.target.kind.name == "cuda" and shared_bytes(context.target) > STATIC_SHARED_BYTES
         self._for_declared_memory = (

@@ -9,7 +9,7 @@ import pytest
 import tvm
 
 from loopwright.codegen.program.schedule import scheduled_module
-from loopwright.codegen.rule import applied_rule
+from loopwright.codegen.rule import AppliedRule, applied_rule
 from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
@@ -37,6 +37,10 @@ def rules(mod: tvm.IRModule, count: int) -> list[str]:
     """Return the rules of the first choices."""
     applied = [applied_rule(trace) for trace in itertools.islice(prior.choices(mod, TARGET), count)]
     return [rule.name for rule in applied if rule is not None]
+
+
+def applied(schedule: Any) -> AppliedRule | None:
+    return applied_rule(trace_to_list(schedule.trace))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +149,21 @@ def test_a_search_begins_with_the_first_choice() -> None:
     space = builtin_space(mod, TARGET, 1)
     first: Any = space.replay(space.seeds[0], 1)
     assert trace_to_list(first.trace) == next(iter(prior.choices(mod, TARGET)))
+
+
+def test_each_rule_is_tried_once_before_the_second_choices_of_the_most_special_one() -> None:
+    names = rules(winograd_image(14, 14, 64), 12)
+    assert names[:4] == ["winograd", "elementwise", "winograd", "elementwise"]
+
+
+@pytest.mark.parametrize("mod", [silu(60, 90), softmax(40, 300), LARGE_POOL])
+def test_neighbours_of_the_first_choice_fill_a_first_batch(mod: tvm.IRModule) -> None:
+    space = builtin_space(mod, AVX512, 1)
+    made = [space.replay(trace, 1) for trace in (*space.seeds, *space.neighbours)]
+    first, *others = [rule.knobs for each in made if each is not None and (rule := applied(each)) is not None]
+    assert len(others) >= 5
+    assert first not in others
+    assert sum(others[-1][name] != value for name, value in first.items()) == 1
 
 
 def test_there_is_no_choice_for_a_gpu() -> None:

@@ -1,4 +1,4 @@
-"""Proposes the starting points of the space's rules: programs that are good by analysis, before any is measured."""
+"""Proposes the starting points of the space's rules: programs that are good by analysis, and their neighbours."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import tvm
@@ -13,6 +13,9 @@ from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.rule import KNOB, RULE
 from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, Rule, RuleRefused
+
+_FIRST = 10
+"""Seeds and neighbours of a function: a first batch of a search, and some to spare, since two may make one program."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,30 @@ class Sketches:
         return [sketch.trace for sketch in self._sketches.values()]
 
     def seeds(self) -> list[Trace]:
-        """Return decided traces to measure first: the best guess of each rule, then the second of each, and so on."""
-        rows = [
-            [_decided(sketch, values) for values in sketch.rule.seeds(sketch.program, self._machine)]
-            for sketch in self._sketches.values()
-            if sketch.rule not in self._without_seeds
-        ]
-        longest = max(map(len, rows), default=0)
-        return [row[place] for place in range(longest) for row in rows if place < len(row)]
+        """Return decided traces to measure first: the first choice of each rule, then the others, rule by rule."""
+        chosen = self._choices()
+        firsts = [(sketch, values) for sketch, choices in chosen for values in choices[:1]]
+        others = [(sketch, values) for sketch, choices in chosen for values in choices[1:]]
+        return [_decided(sketch, values) for sketch, values in (*firsts, *others)]
+
+    def neighbours(self) -> list[Trace]:
+        """Return traces that differ in one knob from the first seed, as many as `_FIRST` seeds lack.
+
+        Of some, the rule may make no program, or that of another one.
+        """
+        chosen = [(sketch, choices) for sketch, choices in self._choices() if choices]
+        missing = max(0, _FIRST - sum(len(choices) for _, choices in chosen))
+        if not chosen:
+            return []
+        sketch, choices = chosen[0]
+        known = [dict(values) for values in choices]
+        near = [values for values in _neighbours(sketch.knobs, choices[0]) if values not in known]
+        return [_decided(sketch, values) for values in near[:missing]]
+
+    def _choices(self) -> list[tuple[_Sketch, list[Knobs]]]:
+        """Return the seeds of each rule that has any."""
+        sketches = [sketch for sketch in self._sketches.values() if sketch.rule not in self._without_seeds]
+        return [(sketch, [*sketch.rule.seeds(sketch.program, self._machine)]) for sketch in sketches]
 
     def finish(self, schedule: Schedule) -> bool:
         """Schedule a function by the rule and the knobs that its sketch wrote down. Returns False if it is no sketch.
@@ -87,6 +106,15 @@ def _open_trace(mod: tvm.IRModule, rule: Rule, knobs: tuple[Knob, ...]) -> Trace
         value = schedule.sample_categorical(list(knob.values), [1.0 / count] * count)
         schedule.annotate(root, KNOB + knob.name, value)
     return Trace(schedule.trace.insts, {})
+
+
+def _neighbours(knobs: tuple[Knob, ...], values: Knobs) -> Iterator[dict[str, int]]:
+    """Yield values that differ in one knob: by one step of each knob down or up, and then by two."""
+    for step in (-1, 1, -2, 2):
+        for knob in knobs:
+            place = knob.values.index(values[knob.name]) + step
+            if 0 <= place < len(knob.values):
+                yield {**values, knob.name: knob.values[place]}
 
 
 def _decided(sketch: _Sketch, values: Knobs) -> Trace:
