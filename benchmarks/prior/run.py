@@ -18,15 +18,19 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import tvm
 from tvm.target import Target
 
 from benchmarks.code import ROOT
 from benchmarks.prior.functions import FAMILIES, functions
 from benchmarks.runner import Raw, conditions
+from benchmarks.services import embedded
+from examples.resnet18 import ResNet18
 from loopwright.applying.instant import Candidate, random_arguments
 from loopwright.codegen.host import threads
 from loopwright.codegen.kinds import FailureKind, Stage
@@ -35,6 +39,7 @@ from loopwright.codegen.program.intrinsics import load_intrinsics
 from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
+from scripts.make_starter_pack import share
 from tuner.cost_model.model import CostModel
 from tuner.search.config import SearchConfig
 from tuner.search.evolutionary_search import EvolutionarySearch
@@ -48,6 +53,8 @@ FEW = 8
 """Trials after which the search is looked at, too."""
 CONTENDERS = 8
 """Programs that are raced at the end of a search, after `SearchConfig.small_contenders`."""
+_PORT = 8096
+"""Of the empty service in which a pack is installed."""
 SEEDS = (1, 2)
 """Of the two searches of a family's first function; other functions are searched with the first one."""
 BUILD_SECONDS = 15.0
@@ -84,6 +91,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, default=64, help="of each function (default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES), metavar="FAMILY")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL")
+    parser.add_argument(
+        "--starter", nargs=2, type=Path, metavar=("PACK", "KEYS"), help="install a starter pack in a service of its own"
+    )
 
 
 def run(options: argparse.Namespace, raw: Raw) -> None:
@@ -94,6 +104,11 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
     for model in options.models:
         if ("answer", model) not in raw.latest("kind", "model"):
             raw.append({"kind": "answer", "model": model, **answered(model)})
+    if options.starter is not None and ("share", "starter") not in raw.latest("kind", "pack"):
+        path, keys = options.starter
+        with embedded(_PORT) as client:
+            found = share(client, path, keys, ResNet18().eval(), (torch.zeros(1, 3, 224, 224),))
+        raw.append({"kind": "share", "pack": "starter", **found._asdict()})
     load_intrinsics(target)
     with ThreadPoolExecutor(threads.usable_cores()) as pool:
         for family in options.only:

@@ -131,11 +131,13 @@ def test_the_report_on_answers_without_trials_counts_the_unscheduled_program_and
         {"kind": "plan", "trials": 64, "conditions": noted},
         *({"kind": "function", **each} for each in figures),
         answer,
+        {"kind": "share", "pack": "starter", "untuned": 0.9, "certified": 0.75, "kept": 0.5},
     ]
     page = report_of("prior").render(lines)
     assert "| 0 trials, shapes held out, geometric mean | 0.85 | 0.95 | 0.79 | **missed** |" in page
     assert "| 0 trials, the family with the least geometric mean | 0.7 | 0.85 | 0.71 | must reached |" in page
     assert "| 8 trials, geometric mean | 0.95 | 0.98 | 1.00 | aim reached |" in page
+    assert "| ResNet-18's time that the starter pack answers | 0.7 | 0.95 | 0.75 | must reached |" in page
     assert "| instant answer, BERT, nothing known | 15 s | 3 s | 12.5 s | must reached |" in page
     assert "| instant answer, BERT, all known | 1 s | 0.3 s | 0.9 s | must reached |" in page
     assert "instant answer, ResNet-18, all known (not run)" in page
