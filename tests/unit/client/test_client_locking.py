@@ -260,7 +260,7 @@ def test_a_cache_keeps_what_a_lock_compiles(service: FakeService, client: Client
     with Client(NOBODY) as alone:
         for _ in range(2):
             alone.compile(model, lock=lock, cache=tmp_path / "cache")
-        assert len(list((tmp_path / "cache").iterdir())) == 1
+        assert len([each for each in (tmp_path / "cache").iterdir() if each.name != ".digests"]) == 1
         empty = Lock(lock.target, (), lock.keys)
         with pytest.raises(NotLocked):
             alone.compile(model, lock=empty, cache=tmp_path / "cache")
