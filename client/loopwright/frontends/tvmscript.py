@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,9 @@ def module_from_script(text: str) -> Any:
     Import lines are passed over, since the parser takes definitions only and knows T, R and I by itself.
 
     Raises:
-        UnsupportedModel: the constants of the script are missing.
+        UnsupportedModel: the text is no TVMScript, or the constants of the script are missing.
     """
-    require_tvm()
+    tvm = require_tvm()
     from loopwright.codegen.functions import as_module
     from loopwright.codegen.script import parse_script
 
@@ -62,7 +63,22 @@ def module_from_script(text: str) -> Any:
         if isinstance(node, ast.Import | ast.ImportFrom):
             end = node.end_lineno or node.lineno
             lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
-    return as_module(parse_script("\n".join(lines)))
+    try:
+        return as_module(parse_script("\n".join(lines)))
+    except (tvm.error.DiagnosticError, IndexError) as error:  # IndexError: nothing is defined
+        raise UnsupportedModel(
+            f"this is no TVMScript ({_reason(error)}); give a model that a Python script makes as script.py:NAME"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what TVM's parser refuses, and in which line."""
+    text = str(error)
+    if isinstance(error, IndexError):
+        return "it defines no function"
+    line = re.search(r"^ --> .*:(\d+):\d+$", text, re.MULTILINE)
+    reason = text.partition("\n")[0].removeprefix("error: ")
+    return reason if line is None else f"line {line[1]}: {reason}"
 
 
 def _lacks_constants(tree: ast.Module) -> bool:

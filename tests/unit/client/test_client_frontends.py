@@ -16,9 +16,10 @@ from loopwright import frontends
 from loopwright.codegen import versions
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_list
 from loopwright.codegen.target import target_from
-from loopwright.errors import TvmUnavailable
+from loopwright.errors import TvmUnavailable, UnsupportedModel
 from loopwright.extras import require_tvm
 from loopwright.frontends import stochastic
+from loopwright.model import Model
 from tests.support.programs import MM_RELU, schedule_mm_relu
 
 
@@ -79,6 +80,20 @@ def test_weights_are_not_taken_for_a_program(tmp_path: Path, name: str) -> None:
 def test_an_empty_program_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         frontends.to_payload(" \n")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import torch\n\nnet = torch.nn.Linear(3, 4)\n", r"line 3: .*torch.*script\.py:NAME"),
+        ("# nothing\nimport os\n", r"it defines no function"),
+    ],
+)
+def test_a_python_file_that_is_no_tvmscript_is_refused_with_the_line(tmp_path: Path, text: str, reason: str) -> None:
+    file = tmp_path / "model.py"
+    file.write_text(text)
+    with pytest.raises(UnsupportedModel, match=f"this is no TVMScript .*{reason}"):
+        frontends.to_program(Model(file))
 
 
 def test_a_function_travels_as_an_open_trace(mod: tvm.IRModule) -> None:
