@@ -174,3 +174,25 @@ def test_quotients_stay(quotient: Callable[..., Callable[..., tirx.Expr]]) -> No
     x, y = te.placeholder((5, 5), name="x"), te.placeholder((5,), name="y")
     mod = function(x, y, te.compute(x.shape, quotient(x, y), name="z"))
     assert scheduled_module(mod, None, TARGET).script() == mod.script()
+
+
+@pytest.mark.parametrize("rounds_before", [True, False], ids=["rounded", "loaded"])
+def test_what_is_rounded_to_bfloat16_is_bound_once_and_not_read_as_an_integer(rounds_before: bool) -> None:
+    ins = te.placeholder((3, 37), "float32" if rounds_before else "bfloat16", "ins")
+
+    def element(*place: tirx.Var) -> tirx.Expr:
+        value = ins(*place).astype("bfloat16").astype("float32")
+        return (value * tirx.sigmoid(value)).astype("bfloat16")
+
+    mod = function(ins, te.compute((3, 37), element, "outs"))
+    schedule = tvm.s_tir.Schedule(mod)
+    schedule.vectorize(schedule.get_loops("outs")[-1])
+    scheduled = schedule.mod
+    scheduled["main"] = with_vector_math(scheduled["main"], TARGET)
+    values = np.random.default_rng(7).normal(0, 3, (3, 37)).astype("float32")
+    values[0, :4] = np.nan, np.inf, -200.0, 0.0
+    rounded = values.astype("bfloat16")
+    result = tvm.runtime.empty((3, 37), "bfloat16")
+    compile_module(scheduled, TARGET)["main"](tvm.runtime.tensor(values if rounds_before else rounded), result)
+    x = rounded.astype("float64")
+    np.testing.assert_allclose(result.numpy().astype("float64"), x / (1 + np.exp(-x)), rtol=2**-8, atol=1e-30)

@@ -93,7 +93,7 @@ def with_vector_math(
 
     def rewrite(call: tvm.ir.Call) -> Any:
         expand = expansions.get(str(getattr(call.op, "name", "")))
-        if expand is None or str(call.ty) != "float32":
+        if expand is None or str(call.ty) != "float32" or any(map(_has_bfloat16, call.args)):
             return call
         return expand(*call.args)
 
@@ -103,8 +103,52 @@ def with_vector_math(
             return quotient
         return quotient.a * (_f32(1.0) / divisor) if str(quotient.ty) == "float32" else quotient
 
-    rewrites = [(tvm.ir.Call, rewrite), (tirx.Div, divide)]
-    return func.with_body(tvm_ffi.structural_map(func.body, rewrites, order="post"))
+    rewrites = [(tvm.ir.Call, rewrite), (tirx.Div, divide), (tirx.Cast, _rounded)]
+    body = tvm_ffi.structural_map(func.body, rewrites, order="post")
+    return func.with_body(tvm_ffi.structural_map(body, [(tirx.BufferStore, _rounded_once)], order="post"))
+
+
+def _rounded(cast: tirx.Cast) -> Any:
+    """Return a float32 that is rounded to bfloat16 and is a float32 again as operations on its bits."""
+    inner = cast.value
+    if str(cast.ty) != "float32" or not isinstance(inner, tirx.Cast) or not _rounds(inner):
+        return cast
+    return _let(
+        tirx.reinterpret("uint32", inner.value),
+        lambda bits: tirx.reinterpret("float32", _to_nearest(bits) & _u32(0xFFFF0000)),
+    )
+
+
+def _rounded_once(store: tirx.BufferStore) -> Any:
+    """Return the store with the bits of a bfloat16: TVM would write what is rounded, and bind its variables, twice."""
+    cast = store.value
+    if not isinstance(cast, tirx.Cast) or not _rounds(cast):
+        return store
+    upper = _let(
+        tirx.reinterpret("uint32", cast.value), lambda bits: tirx.Cast("uint16", _to_nearest(bits) >> _u32(16))
+    )
+    return tirx.BufferStore(store.buffer, tirx.reinterpret("bfloat16", upper), store.indices)
+
+
+def _rounds(cast: tirx.Cast) -> bool:
+    """Return whether a float32 that may be bound to a variable is rounded to bfloat16."""
+    return str(cast.ty) == "bfloat16" and str(cast.value.ty) == "float32" and not _has_bfloat16(cast.value)
+
+
+def _has_bfloat16(value: Any) -> bool:
+    """Return whether a value is computed from bfloat16, and cannot be bound to a variable.
+
+    TVM's passes that make integers of bfloat16 leave out what variables are bound to: LLVM would read the integers.
+    """
+    found: list[Any] = []
+    for kind in (tvm.ir.TensorLoad, tvm.ir.Call, tirx.Cast):
+        tvm_ffi.structural_walk(value, (kind, found.append), order="pre")
+    return any(str(part.ty) == "bfloat16" for part in found)
+
+
+def _to_nearest(bits: Any) -> Any:
+    """Return the bits of a float32 whose upper half is the nearest bfloat16, of two as near the even one."""
+    return bits + ((bits >> _u32(16)) & _u32(1)) + _u32(0x7FFF)
 
 
 def _exp(x: Any) -> Any:
@@ -253,8 +297,12 @@ def _at_most(x: Any, bound: float) -> Any:
 
 
 def _let(value: Any, body: Callable[[Any], Any]) -> Any:
-    var = tvm.ir.Var("x", "float32" if str(value.ty) == "float32" else "int32")
+    var = tvm.ir.Var("x", str(value.ty))
     return tirx.Let(var, value, body(var))
+
+
+def _u32(value: int) -> Any:
+    return tirx.const(value, "uint32")
 
 
 def _f32(value: float) -> Any:
