@@ -59,14 +59,15 @@ def _built(model: LookedUp, report: ApplyReport, functions: BuiltFunctions) -> d
             trace, exact_math = schedule_of(each)
             recipes[each.name] = Recipe.of(func, known[each.name][0], trace, exact_math=exact_math)
     load_intrinsics(model.target)
-    first = {recipe.symbol(model.target): name for name, recipe in reversed(recipes.items())}
+    symbols = {name: recipe.symbol(model.target) for name, recipe in recipes.items()}
+    first = {symbol: name for name, symbol in reversed(symbols.items())}
 
     def built(name: str) -> BuiltFunction:
         return functions.built(found[name], recipes[name], model.target)
 
     with ThreadPoolExecutor(usable_cores()) as pool:
         by_symbol = dict(zip(first, pool.map(built, first.values()), strict=True))
-    return {name: by_symbol[recipe.symbol(model.target)] for name, recipe in recipes.items()}
+    return {name: by_symbol[symbol] for name, symbol in symbols.items()}
 
 
 def _is_default_context() -> bool:

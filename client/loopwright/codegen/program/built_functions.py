@@ -64,7 +64,8 @@ class Recipe:
 
     def symbol(self, target: Target) -> str:
         """Return the name of the compiled function: the same for the same code, and for no other."""
-        parts = [asdict(self), canonical_target(target), CODEGEN_VERSION, installed(), _sources()]
+        own = [self.digest, self.trace, self.exact_math, self.is_noalias]
+        parts = [own, canonical_target(target), CODEGEN_VERSION, _installation()]
         return f"loopwright_{hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]}"
 
 
@@ -208,8 +209,9 @@ def _digests(entry: Path) -> dict[str, str]:
 
 
 @functools.cache
-def _sources() -> str:
-    """Return a digest of when the sources of code generation were changed: their version stays while they do."""
+def _installation() -> str:
+    """Return a digest of TVM's versions, and of when the sources of code generation were changed, whose version stays
+    while they do."""
     files = sorted(Path(__file__).parents[1].rglob("*.py"))
     stamps = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files]
-    return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([installed(), stamps]).encode()).hexdigest()
