@@ -87,7 +87,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         built.append(model)
         return assembled(model, functions)
 
-    monkeypatch.setattr(assembling, "assembled", counted)
+    monkeypatch.setattr("loopwright.compiler.assembled", counted)
     return built
 
 
