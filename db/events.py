@@ -11,11 +11,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import Select, bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from db.clean_text import clean_text
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.models import Certificate, Event, Job, Task, Trial
 from db.states import EventType
 from db.trial_rows import LINE, trial_view
@@ -73,6 +74,13 @@ def _write(session: Session, job_id: str, type: EventType, data: dict[str, Any],
     session.add(Event(job_id=job_id, type=type, data=data, created_at=now))
 
 
+@cache_statements
+def _latest() -> Select[str, int | None]:
+    # Grouped by job, SQLite would read all events of the jobs.
+    last = select(func.max(Event.id)).where(Event.job_id == Job.id).scalar_subquery()
+    return select(Job.id, last).where(Job.id.in_(bindparam("job_ids", expanding=True)))
+
+
 class Events:
     """Reads events; each is written in the transaction of the change that it records."""
 
@@ -81,10 +89,8 @@ class Events:
 
     def latest(self, job_ids: Sequence[str]) -> dict[str, int]:
         """Return the id of each job's latest event, 0 where there is none; jobs that there are not are left out."""
-        # Grouped by job, SQLite would read all events of the jobs.
-        last = select(func.max(Event.id)).where(Event.job_id == Job.id).scalar_subquery()
         with self._sessions.read() as session:
-            found = session.execute(select(Job.id, last).where(Job.id.in_(job_ids)))
+            found = session.execute(_latest(), {"job_ids": job_ids})
             return {job_id: number or 0 for job_id, number in found}
 
     def after(self, job_id: str, last_id: int = 0, limit: int = 500) -> list[EventView]:

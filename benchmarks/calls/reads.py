@@ -27,7 +27,8 @@ WORKLOADS = 5_000
 JOBS = 20
 OUTCOMES = 20.0
 """A second, in transactions of their own."""
-_RECORDS = 20
+_DIFFERENT = 5
+"""Jobs and workloads that are read again and again."""
 _PAUSE_SECONDS = 0.1
 
 
@@ -40,7 +41,7 @@ def measured(url: str, folder: Path, port: int, reads: int) -> dict[str, float]:
     seed(url, WORKLOADS)
     with contextlib.closing(Database(url)) as database:
         device_class = max(database.devices.overview(0.0), key=lambda view: view.bests).device_class.id
-        rows, _ = database.leaderboard.page(LeaderboardQuery(device_class_id=device_class), limit=_RECORDS)
+        rows, _ = database.leaderboard.page(LeaderboardQuery(device_class_id=device_class), limit=2 * _DIFFERENT)
         user = database.users.create("user", Scope.SUBMIT, Quota()).name
         token = database.tokens.create(user, TokenKind.TOKEN, "calls", Scope.SUBMIT, None)[1]
     played = player.Plan(url, device_class, [user], JOBS, OUTCOMES / JOBS)
@@ -48,7 +49,7 @@ def measured(url: str, folder: Path, port: int, reads: int) -> dict[str, float]:
         http.headers["Authorization"] = f"Bearer {token}"
         [process] = (child for child in psutil.Process().children() if "service" in child.cmdline())
         jobs = json.loads(playing.first)["jobs"]
-        kinds = _kinds(jobs, [row.workload_hash for row in rows])
+        kinds = _kinds(jobs[:_DIFFERENT], [row.workload_hash for row in rows])
         for paths, body in kinds.values():
             _read(http, next(paths), body)
         idle = _idle(process, reads)
@@ -59,15 +60,18 @@ def measured(url: str, folder: Path, port: int, reads: int) -> dict[str, float]:
 
 def _kinds(jobs: list[str], workloads: list[str]) -> dict[str, tuple[Iterator[str], dict[str, Any] | None]]:
     """Return the paths of each kind of read, one after another, and what is sent with them."""
-    lookup = {"functions": workloads[:10], "target": "auto"}
+    lookup = {"functions": workloads, "target": "auto"}
+    some = workloads[:_DIFFERENT]
     listed = {
         "job": [f"/jobs/{job}" for job in jobs],
         "jobs, a page of 50": ["/jobs?page_size=50"],
         "trials of a job, a page of 500": [f"/jobs/{job}/trials?page_size=500" for job in jobs],
         "overview": ["/overview"],
         "leaderboard, a page of 100": ["/leaderboard?limit=100"],
-        "workload": [f"/workloads/{workload}" for workload in workloads],
-        "records of a workload": [f"/records?workload_hash={workload}&sort=latency" for workload in workloads],
+        "workload": [f"/workloads/{workload}" for workload in some],
+        "records of a workload": [
+            f"/records?workload_hash={workload}&sort=latency" for workload in workloads[:_DIFFERENT]
+        ],
         "workers": ["/workers"],
         "targets": ["/targets"],
         "me": ["/me"],
