@@ -27,7 +27,9 @@ CEILINGS = {
     # background. Two jobs side by side, tags, phases, figures; what an assembly says of its loops; ablations. Locks of
     # many shapes, decoders and graphs of torch.compile. What limits a job's functions. Answers that are kept. Windows
     # along lines, tiles that are turned in registers, padding, and functions that are compiled on all cores.
-    "client": 44_570,
+    # Functions that are compiled once for all models, a cache that is loaded without the client's models, fetching
+    # ahead, and names of machines.
+    "client": 44_800,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
     "tuner": 8_390,
@@ -39,11 +41,12 @@ CEILINGS = {
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
     # Leases of devices, and an archive of what is deleted. Versions of what is stored and of parts of it, statements
-    # that are made once.
-    "db": 10_570,
+    # that are made once, and transactions that count themselves.
+    "db": 10_680,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
-    # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers.
-    "service": 10_890,
+    # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers,
+    # the topics that they show, and a look-up of records.
+    "service": 10_990,
     "scripts": 1_020,
     "docs": 600,
     "deploy": 400,
@@ -51,14 +54,15 @@ CEILINGS = {
     # Repeated certificates, ONNX files as their authors publish them, cases of few bits, and a decoder as four engines
     # take it, parallel loops on two pools of threads, whole nets as users deploy them, the prior with flips of
     # searches, controllers that share devices, and calls as the queue grows, beyond the aim of 7,500.
-    "benchmarks": 12_440,
+    "benchmarks": 12_500,
     # tests/semantics: operators of PyTorch and ONNX against PyTorch and ONNX Runtime, and by ONNX's own tests; and the
     # marks of the whole. All system calls at each level. Fair places. Copies of a statement. Verdicts and revoked keys.
     # Certificates of imports. Quantised operators, products of bytes. Decoders. A cache. How a budget is shared.
     # Packs from hostile hands. Threads of our own. First choices without trials. Starts of the service and of Ray.
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
-    # alone, and a service in the background. Assembly. Answers that are kept, and who may have them.
-    "tests": 62_800,
+    # alone, and a service in the background. Assembly. Answers that are kept, and who may have them. Compiled functions
+    # of all models. The form of submissions.
+    "tests": 63_500,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 16_100,
