@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from db import migrate
+from db import migrate, revisions
 from loopwright.doctor import Finding, Health
 from service import doctor
 from service.settings import Settings
@@ -92,7 +92,7 @@ def test_databases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     migrate.upgrade(url)
     assert found(tmp_path)["database"].health is Health.OK
     with monkeypatch.context() as later:
-        later.setattr(migrate, "head", lambda: "9999")
+        later.setattr(revisions, "newest", lambda: "9999")
         older = found(tmp_path)["database"]
     assert older.health is Health.WARNING
     assert "migrate" in str(older.advice)
