@@ -51,6 +51,20 @@ def linear(*, turned: bool = False, columns: int = 21) -> tvm.IRModule:
 EXPECTED = X @ WEIGHT + np.exp(X) @ WEIGHT
 
 
+def sum_and_norm() -> tvm.IRModule:
+    """Return a sum and its layer norm, both of which are results: one function with two outputs."""
+    builder = relax.BlockBuilder()
+    x, y = (relax.Var(name, relax.TensorType((6, 40), "float32")) for name in "xy")
+    scale, shift = relax.const(np.ones(40, "float32")), relax.const(np.zeros(40, "float32"))
+    with builder.function("main", [x, y]):
+        with builder.dataflow():
+            both = builder.emit(relax.op.add(x, y))
+            norm = builder.emit(relax.op.nn.layer_norm(both, scale, shift, [-1]))
+            out = builder.emit_output(relax.Tuple([both, norm]))
+        builder.emit_func_output(out)
+    return builder.get()
+
+
 def known(mod: tvm.IRModule, *, has_values: bool = True) -> tuple[LookedUp, list[Any]]:
     """Return a lowered model whose functions have their first choices, and the weights that it takes as inputs."""
     detached, values = detach(mod)
@@ -93,6 +107,19 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "functions"
+
+
+def test_a_compiled_function_may_have_two_outputs(folder: Path) -> None:
+    model, _ = known(sum_and_norm())
+    program, report = assembled(model, BuiltFunctions(folder))
+    assert len(report.predictions) == 1
+    assert len(used_prim_funcs(model.module)) == 1, "the sum and its norm are no longer one function"
+    x, y = (RNG.random((6, 40), dtype=np.float32) for _ in range(2))
+    both, norm = relax.VirtualMachine(program, tvm.cpu())["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(y))
+    np.testing.assert_array_equal(both.numpy(), x + y)
+    centred = (x + y) - (x + y).mean(-1, keepdims=True)
+    expected = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(norm.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("has_values", [True, False])

@@ -36,7 +36,9 @@ class _Linked(CallRewriter):
         if function.packed is not None:
             place = function.packed.argument
             arguments[place] = self.packed(arguments[place], function)
-        return relax.op.call_dps_packed(function.symbol, arguments, list(call.ty_args))
+        [result] = call.ty_args
+        results = list(result.fields) if isinstance(result, tvm.ir.TupleType) else result
+        return relax.op.call_dps_packed(function.symbol, arguments, results)
 
     def packed(self, weight: Any, function: BuiltFunction) -> Any:
         assert function.packed is not None
