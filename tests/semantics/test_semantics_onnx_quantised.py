@@ -464,7 +464,7 @@ def test_constants_of_4_bits_agree(kind: int) -> None:
         wanted = data @ expected if block else data + expected
         rows.append((run(model, data)[0], single(wanted)))
     for got, wanted in rows:
-        np.testing.assert_allclose(got, wanted, 1e-5, 1e-5)
+        np.testing.assert_allclose(got, wanted, 1e-5, 1e-6 * np.abs(wanted).max())  # sums of the former may cancel
 
 
 def test_fused_operators_agree_with_onnx_runtime() -> None:
