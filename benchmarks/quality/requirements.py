@@ -30,8 +30,8 @@ def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
     """Yield every requirement. Ratios are the best rival's latency over Loopwright's."""
     with_their_own = {family for _, family, _, _ in _FEW_BITS}
     operators = [outcome for outcome in found if outcome.kind == "operator" and outcome.family not in with_their_own]
-    yield mean("single operators, geometric mean", 1.0, 1.4, ratios_of(operators))
-    yield worst("worst single operator", 0.75, 1.0, operators)
+    yield mean("single operators, geometric mean", 1.3, 1.5, ratios_of(operators))
+    yield worst("worst single operator", 0.9, 1.0, operators)
     fusable = [outcome for outcome in operators if outcome.family in _FUSABLE]
     yield mean("softmax, gelu, layer norm and attention, geometric mean", 1.0, 1.5, ratios_of(fusable))
     models = [outcome for outcome in found if outcome.kind == "model"]

@@ -75,13 +75,13 @@ def tuning(found: Sequence[Outcome]) -> str:
 
 
 def stock(found: Sequence[Outcome]) -> str:
-    """Return the comparison with stock MetaSchedule."""
+    """Return the comparison with stock MetaSchedule; empty if there was none."""
     rows = [
         (outcome.name, _us(outcome.latency(STOCK)), _us(outcome.latency(OURS)), outcome.against_stock)
         for outcome in found
         if outcome.against_stock is not None
     ]
-    return table(["case", f"{STOCK}, µs", "Loopwright, µs", "ratio"], rows)
+    return table(["case", f"{STOCK}, µs", "Loopwright, µs", "ratio"], rows) if rows else ""
 
 
 def failures(found: Sequence[Outcome]) -> str:

@@ -140,7 +140,7 @@ def test_the_requirements_are_checked(outcome: Outcome) -> None:
     fast = replace(outcome, name="gelu", engines={OURS: engine([1e-5]), "PyTorch": engine([2e-5])})
     found = by_name([outcome, fast])
     assert found["single operators"].measured == pytest.approx((0.8 * 2.0) ** 0.5)
-    assert found["single operators"].verdict == "must reached"
+    assert found["single operators"].verdict == "**missed**"
     assert found["worst single operator"].measured == pytest.approx(0.8)
     assert found["worst single operator"].shown.endswith(", softmax")
     assert found["models end to end"].verdict == "not measured"
