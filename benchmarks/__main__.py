@@ -14,6 +14,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks import runner
 from benchmarks.report import RAW, Report
@@ -63,6 +64,16 @@ def parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     return found
 
 
+def reporting(name: str) -> argparse.ArgumentParser:
+    """Return the parser of what writes a report and runs nothing. It does not import the benchmark."""
+    found = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", allow_abbrev=False)
+    what = found.add_mutually_exclusive_group(required=True)
+    what.add_argument("--pack", action="store_true")
+    what.add_argument("--report", action="store_true")
+    found.add_argument("--output", type=Path, default=RAW / f"{name}.jsonl")
+    return found
+
+
 def report_of(name: str) -> Report:
     found: Report = importlib.import_module(f"{PACKAGES[name]}.report").REPORT
     return found
@@ -72,10 +83,9 @@ def main() -> None:
     name, *arguments = sys.argv[1:] or ["--help"]
     if name not in PACKAGES:
         parser().parse_args([name, *arguments])
-    elif arguments == ["--report"]:
-        report_of(name).write()
-    elif arguments == ["--pack"]:
-        report_of(name).write(runner.Raw(RAW / f"{name}.jsonl").lines())
+    elif {"--pack", "--report"} & set(arguments):
+        options = reporting(name).parse_args(arguments)
+        report_of(name).write(runner.Raw(options.output).lines() if options.pack else None)
     else:
         raw, outcome = runner.run(name, importlib.import_module(f"{PACKAGES[name]}.run"), arguments)
         if name != "gpu" and (lines := list(report_of(name).packed(raw.lines()))):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.__main__ import PACKAGES, report_of
+from benchmarks.__main__ import PACKAGES, report_of, reporting
 from benchmarks.report import Report, pack, unpack
 from benchmarks.runner import Raw
 from benchmarks.search import report as search
@@ -36,6 +36,14 @@ def test_packed_results_read_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "new" / "some.jsonl.xz"
     pack(path, lines)
     assert list(unpack(path)) == lines
+
+
+def test_what_packs_may_name_other_raw_results_and_runs_nothing(tmp_path: Path) -> None:
+    raw = tmp_path / "raw.jsonl"
+    assert reporting("nets").parse_args(["--output", str(raw), "--pack"]).output == raw
+    for options in (["--pack", "--only", "resnet-50"], ["--pack", "--report"]):
+        with pytest.raises(SystemExit):
+            reporting("nets").parse_args(options)
 
 
 def test_packing_without_a_run_says_what_to_do() -> None:
