@@ -61,6 +61,8 @@ BUILD_SECONDS = 15.0
 BRIEF_SECONDS = 0.02
 """Of the timing of a trial."""
 ROUNDS = 15
+PLACES = 5
+"""Copies of the arguments that each program of a race has: one that lies badly can double the time of a call."""
 SAMPLE_SECONDS = 0.003
 
 Trace = list[Any]
@@ -196,7 +198,7 @@ def _winner(found: Sequence[_Timed], arguments: list[Any]) -> Trace | None:
     contenders = sorted(found, key=lambda each: each.seconds)[:CONTENDERS]
     if not contenders:
         return None
-    seconds = _raced({str(place): each.program.bound(arguments) for place, each in enumerate(contenders)})
+    seconds = _raced({str(place): each.program for place, each in enumerate(contenders)}, arguments)
     return contenders[int(min(seconds, key=seconds.__getitem__))].trace
 
 
@@ -211,7 +213,7 @@ def compared(workload: tvm.IRModule, target: Target, search: Found, again: Found
     if again is not None:
         traces["again"] = again.best
     programs = {json.dumps(trace): trace for trace in (None, *traces.values())}
-    raced = _raced({key: Candidate.built(workload, trace, target).bound(arguments) for key, trace in programs.items()})
+    raced = _raced({key: Candidate.built(workload, trace, target) for key, trace in programs.items()}, arguments)
     seconds = {"unscheduled": raced["null"]} | {key: raced[json.dumps(trace)] for key, trace in traces.items() if trace}
     figures = {"seconds": seconds, "made": search.trials}
     return figures if again is None else figures | {"flipped": again.best != search.best}
@@ -227,12 +229,14 @@ def _brief(call: Callable[[], None]) -> float:
     return min(samples)
 
 
-def _raced(calls: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """Return the median seconds of each call, one sample a round, in turn."""
-    numbers = {name: max(1, int(SAMPLE_SECONDS / _brief(call))) for name, call in calls.items()}
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
+def _raced(programs: dict[str, Candidate], arguments: list[Any]) -> dict[str, float]:
+    """Return the median seconds of a call of each program: a sample a round, in turn, on `PLACES` sets of arguments."""
+    places = [{name: program.bound(arguments) for name, program in programs.items()} for _ in range(PLACES)]
+    numbers = {name: max(1, int(SAMPLE_SECONDS / _brief(call))) for name, call in places[0].items()}
+    samples: dict[str, list[float]] = {name: [] for name in programs}
+    for turn in range(ROUNDS):
+        for name, call in places[turn % PLACES].items():
+            call()
             samples[name].append(_sample(call, numbers[name]))
     return {name: statistics.median(each) for name, each in samples.items()}
 
