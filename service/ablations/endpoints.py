@@ -109,7 +109,12 @@ def get_lineage(ctx: Ctx, record_id: str) -> schemas.Lineage:
 def _table(ctx: Context, found: RecordDetail, traces: list[str]) -> DecisionTable:
     if len(traces) < 2:
         return DecisionTable([], [[] for _ in traces])
-    return ctx.sandbox.decisions(module_json=found.workload.module_json, traces=traces, latencies=[1.0] * len(traces))
+    return ctx.sandbox.decisions(
+        module_json=found.workload.module_json,
+        traces=traces,
+        target_json=found.record.target_json,
+        latencies=[1.0] * len(traces),
+    )
 
 
 def _ancestor(view: RecordView, changes: list[schemas.DecisionChange]) -> schemas.Ancestor:

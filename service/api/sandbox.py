@@ -180,13 +180,16 @@ class Sandbox:
             ASSEMBLY, _PROGRAM, module_json=module_json, trace_json=trace_json, target_json=target_json
         )
 
-    def decisions(self, *, module_json: str, traces: Sequence[str], latencies: Sequence[float]) -> DecisionTable:
+    def decisions(
+        self, *, module_json: str, traces: Sequence[str], target_json: str, latencies: Sequence[float]
+    ) -> DecisionTable:
         """Tabulate the decisions of stored traces; ``latencies`` are seconds. Raises ProblemError."""
         return self._stored(
             DECISIONS,
             "Tabulating the decisions",
             module_json=module_json,
             traces=traces,
+            target_json=target_json,
             latencies=latencies,
         )
 

@@ -26,6 +26,7 @@ def fastest(
         lambda: ctx.sandbox.decisions(
             module_json=ctx.database.workloads.get(workload_hash).module_json,
             traces=[trial.trace_json for trial in trials],
+            target_json=ctx.database.devices.get(device_class).target_json,
             latencies=[trial.median for trial in trials],
         ),
     )

@@ -17,10 +17,12 @@ import numpy as np
 import tvm
 import tvm_ffi
 import xgboost as xgb
+from tvm.target import Target
 
-from loopwright.codegen.program.schedule import apply_trace_json, new_schedule
+from loopwright.codegen.program.schedule import new_schedule, replay
 from loopwright.codegen.rule import RULE
 from loopwright.codegen.serialization import module_from_json
+from loopwright.codegen.target import target_from
 from tuner.inspection.answers import Coverage, DecisionChange, DecisionColumn, DecisionTable, Kind
 
 _VECTORIZED, _PARALLEL, _BOUND = 2, 1, 4
@@ -45,14 +47,14 @@ Cell = tuple[str, Kind, float | str, int | None]
 sampling instruction may give it; None if none samples it, or nobody counts them."""
 
 
-def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[DecisionTable]:
+def table(module_json: str, traces: list[str], target_json: str, latencies: list[float]) -> Iterator[DecisionTable]:
     """Yield the decisions of a workload's traces, with their latencies in seconds.
 
     Columns in which all rows agree are left out.
     """
-    mod = module_from_json(module_json)
+    mod, target = module_from_json(module_json), target_from(target_json)
     loops = _loops(mod)
-    drawn = [list(_cells(mod, loops, trace)) for trace in traces]
+    drawn = [list(_cells(mod, loops, json.loads(trace), target)) for trace in traces]
     found = [{name: (kind, value) for name, kind, value, _ in cells} for cells in drawn]
     names = list(dict.fromkeys(name for row in found for name in row))
     columns, values = [], []
@@ -117,9 +119,9 @@ def _loops(mod: tvm.IRModule) -> dict[str, list[str]]:
     }
 
 
-def _cells(mod: tvm.IRModule, loops: dict[str, list[str]], trace_json: str) -> Iterator[Cell]:
-    yield from _sampled(json.loads(trace_json), loops)
-    yield from _scheduled(apply_trace_json(mod, trace_json).mod["main"])
+def _cells(mod: tvm.IRModule, loops: dict[str, list[str]], trace: list[Any], target: Target) -> Iterator[Cell]:
+    yield from _sampled(trace, loops)
+    yield from _scheduled(replay(mod, trace, target).mod["main"])
 
 
 def _sampled(trace: list[Any], loops: dict[str, list[str]]) -> Iterator[Cell]:

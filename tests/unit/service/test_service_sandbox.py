@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from loopwright.codegen.rules import prior
+from loopwright.codegen.serialization import module_to_json
 from service.api import sandbox
 from service.api.sandbox import Sandbox
 from service.problems import ProblemError
-from tests.support import faults
+from tests.support import faults, rule_programs
 from tests.support.faults import SECRET
 from tests.support.served_api import served
 from tuner.inspection.answers import RecordLine
@@ -41,7 +44,7 @@ SUBMITTED: dict[str, Call] = {
 }
 STORED: dict[str, Call] = {
     "SCRIPTS": lambda box: box.scripts(module_json="{}", trace_json=None, target_json="{}"),
-    "DECISIONS": lambda box: box.decisions(module_json="{}", traces=[], latencies=[]),
+    "DECISIONS": lambda box: box.decisions(module_json="{}", traces=[], target_json="{}", latencies=[]),
     "EXPORT": lambda box: box.export({"w": "{}"}, [RecordLine("w", None, [1.0], "{}")], 0),
     "APPLY": lambda box: box.apply(module_json="{}", target_json="{}", traces={}, shapes=None),
 }
@@ -77,6 +80,20 @@ def problem_of(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
         return raised.value
 
     return problem
+
+
+def test_decisions_of_a_trace_that_names_an_intrinsic_are_tabulated(box: Sandbox) -> None:
+    """The child has registered none."""
+    mod = rule_programs.softmax(4, 64)
+    trace = next(prior.choices(mod, rule_programs.TARGET))
+    assert any(step[0] == "Tensorize" for step in trace[0])
+    table = box.decisions(
+        module_json=module_to_json(mod),
+        traces=[json.dumps(trace)],
+        target_json=str(rule_programs.TARGET),
+        latencies=[1.0],
+    )
+    assert table.columns
 
 
 @pytest.mark.parametrize("name", SUBMITTED)

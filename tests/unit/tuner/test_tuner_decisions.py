@@ -31,7 +31,7 @@ def traces(workload: Workload, target: Any, count: int) -> list[str]:
 
 
 def table(module_json: str, traces: list[str], latencies: list[float]) -> Iterator[dict[str, Any]]:
-    return map(encode, decisions.table(module_json, traces, latencies))
+    return map(encode, decisions.table(module_json, traces, json.dumps(TARGET), latencies))
 
 
 def columns(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
