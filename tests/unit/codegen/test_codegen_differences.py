@@ -19,10 +19,14 @@ from tests.support.rule_programs import TARGET, function
 ROWS, COLUMNS = 4, 50_001
 
 
-def exponentials(rows: int, columns: int) -> tvm.IRModule:
+def exponentials(rows: int, columns: int, scale: float = 1.0) -> tvm.IRModule:
     x = te.placeholder((rows, columns), name="x")
     top = topi.max(x, axis=1, keepdims=False)
-    return function(x, te.compute(x.shape, lambda i, j: te.exp(x[i, j] - top[i]), name="y"))
+
+    def power(i: Any, j: Any) -> Any:
+        return te.exp(x[i, j] - top[i] if scale == 1 else (x[i, j] - top[i]) * tvm.tirx.const(scale, "float32"))
+
+    return function(x, te.compute(x.shape, power, name="y"))
 
 
 def called(mod: tvm.IRModule, x: np.ndarray) -> np.ndarray:
@@ -54,8 +58,13 @@ def test_what_is_masked_is_0_and_nan_stays() -> None:
 
 @pytest.mark.parametrize(
     "mod",
-    [programs.softmax(3, 20), programs.log_softmax(5, 30), programs.attention(2, 3, 16, 8, moved=True)],
-    ids=["softmax", "log_softmax", "attention"],
+    [
+        programs.softmax(3, 20),
+        programs.log_softmax(5, 30),
+        programs.attention(2, 3, 16, 8, moved=True),
+        exponentials(3, 20, 0.5),
+    ],
+    ids=["softmax", "log_softmax", "attention", "scaled"],
 )
 def test_softmax_is_recognised(mod: tvm.IRModule) -> None:
     assert are_below_maxima(mod["main"])
@@ -82,7 +91,7 @@ def test_other_differences_are_not(form: str) -> None:
     top = te.compute((6,), lambda i: reduce(source[i, j], axis=j), name="top")
     element = {
         "next row": lambda i, j: te.exp(x[i, j] - top[5 - i]),
-        "product": lambda i, j: te.exp(2.0 * (x[i, j] - top[i])),
+        "product": lambda i, j: te.exp(-2.0 * (x[i, j] - top[i])),
         "two": lambda i, j: te.exp(x[i, j] - top[i]) + te.exp(x[i, j]),
     }.get(form, _row(x, top))
     y = te.compute(x.shape, element, name="y")

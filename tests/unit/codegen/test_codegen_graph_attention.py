@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import tvm
 from torch import nn
 from torch.nn import functional
+from tvm.s_tir import Schedule
 
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.program.build import compile_module
 from tests.support.models import Calls, called, check, lowered, run
+from tests.support.rule_programs import TARGET
 
 attend = functional.scaled_dot_product_attention
 
@@ -80,6 +85,26 @@ def test_blocks_of_keys_that_a_mask_hides_from_all_queries_have_no_part_in_it(st
         tensor[:, :, : max(0, start - 19) // 32 * 32] = torch.nan
     found = run(mod, heads(2), keys, values, torch.tensor(start))
     torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_far_apart_choose_one_value_however_stages_are_inlined() -> None:
+    """A score times the scale less the largest one is not 0 if the processor rounds the product in one place only."""
+    drawn = np.random.default_rng(3)
+    q, k, v = (drawn.standard_normal((3, 32, 16), dtype="float32") for _ in range(3))
+    k[:, 5, 0] = 6.589e17
+    [(_, func)] = prim_funcs(
+        lowered(Calls(lambda q, k, v: attend(q, k, v, scale=0.3)), *map(torch.from_numpy, (q, k, v)))
+    )
+    schedule = Schedule(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}))
+    for block in ("attention_keys", "attention_weights", "attention_exp"):
+        if f'T.sblock("{block}")' in schedule.mod.script():
+            schedule.compute_inline(schedule.get_sblock(block))
+    result = tvm.runtime.tensor(np.full_like(q, np.nan))
+    compile_module(schedule.mod, TARGET)["main"](*map(tvm.runtime.tensor, (q, k, v)), result)
+    scores = 0.3 * q.astype("float64") @ k.transpose(0, 2, 1)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = powers @ v / powers.sum(-1, keepdims=True)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.whole

@@ -283,12 +283,13 @@ def test_attention_skips_blocks_of_keys_that_are_hidden_in_each_stage() -> None:
     assert len(re.findall(r"if seen\[", program.script())) == 6
 
 
-def test_attention_turns_whole_vectors_of_keys_in_registers() -> None:
-    space = builtin_space(programs.attention(2, 13, 24, 16, moved=True, cached=True), TARGET, 1)
+@pytest.mark.parametrize("cached", [True, False], ids=["heads first", "heads behind rows"])
+def test_attention_turns_whole_vectors_of_keys_in_registers(cached: bool) -> None:
+    space = builtin_space(programs.attention(2, 13, 24, 16, moved=True, cached=cached), TARGET, 1)
     schedule = space.replay(space.seeds[0], 1)
     assert schedule is not None
     names = {str(step.attrs[0]) for step in schedule.trace.insts if str(step.kind.name) == "Tensorize"}
-    assert tile_transpose.intrinsic(MACHINE.lanes) in names
+    assert tile_transpose.intrinsic(MACHINE.lanes, 0 if cached else 1) in names
 
 
 def test_only_the_weight_itself_is_packed_once() -> None:

@@ -17,12 +17,12 @@ from loopwright.codegen.extremes import is_larger
 def are_below_maxima(func: tirx.PrimFunc) -> bool:
     """Return whether each exponential in an unscheduled function is that of an element less the maximum of its row.
 
-    A row is the elements of a tensor along some of its axes, all of them. The tensors have one block each, or none,
-    that writes them.
+    A positive constant may multiply the difference. A row is the elements of a tensor along some of its axes, all of
+    them. The tensors have one block each, or none, that writes them.
     """
     exponentials = [call for call in _all(func.body, tvm.ir.Call) if getattr(call.op, "name", None) == "tirx.exp"]
     blocks = _all(func.body, tvm.s_tir.SBlock)
-    return bool(exponentials) and all(_is_below(call.args[0], blocks) for call in exponentials)
+    return bool(exponentials) and all(_is_below(_difference(call), blocks) for call in exponentials)
 
 
 def sums_of_rows(func: tirx.PrimFunc) -> frozenset[str]:
@@ -51,15 +51,22 @@ def _sum_of_row(block: Any, blocks: list[Any]) -> Any | None:
         writers = _writers(term.source, blocks)
         stored = _only_store(writers[0]) if len(writers) == 1 else None
         call = None if stored is None else stored.value
-    if getattr(getattr(call, "op", None), "name", None) != "tirx.exp" or not _is_below(call.args[0], blocks):
+    if getattr(getattr(call, "op", None), "name", None) != "tirx.exp" or not _is_below(_difference(call), blocks):
         return None
-    element, maximum = call.args[0].a, call.args[0].b
+    element, maximum = _difference(call).a, _difference(call).b
     if call is not term and not tvm_ffi.structural_equal(list(element.indices), list(stored.indices)):
         return None
     added = _reduced_places(block, element if call is term else term)
     [writer] = _writers(maximum.source, blocks)
     reduced = _reduced(writer)
     return store if reduced and added and added == _reduced_places(writer, reduced[1]) else None
+
+
+def _difference(call: Any) -> Any:
+    """Return the argument of an exponential without the positive constant that multiplies it."""
+    [argument] = call.args
+    is_scaled = isinstance(argument, tirx.Mul) and isinstance(argument.b, tirx.FloatImm) and float(argument.b.value) > 0
+    return argument.a if is_scaled else argument
 
 
 def _only_store(block: Any) -> Any | None:

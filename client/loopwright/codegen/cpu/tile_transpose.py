@@ -15,14 +15,17 @@ from tvm.s_tir import TensorIntrin
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
-_NAME = re.compile(r"loopwright\.transpose_float32_(4|8|16)")
+_NAME = re.compile(r"loopwright\.transpose_float32_(4|8|16)(?:_across_([1-4]))?")
 _BLOCK = 4
 """Float32 in 128 bits."""
 
 
-def intrinsic(lanes: int) -> str:
-    """Return the name of the intrinsic ``B[lanes, lanes] = A[lanes, lanes]``, turned; ``lanes`` are 4, 8 or 16."""
-    return f"loopwright.transpose_float32_{lanes}"
+def intrinsic(lanes: int, across: int = 0) -> str:
+    """Return the name of the intrinsic ``B[lanes, lanes] = A[lanes, …, lanes]``, turned; ``lanes`` are 4, 8 or 16.
+
+    ``across`` are the axes of the source between both, of one element each: at most 4.
+    """
+    return f"loopwright.transpose_float32_{lanes}" + (f"_across_{across}" if across else "")
 
 
 def register(name: str) -> bool:
@@ -31,32 +34,32 @@ def register(name: str) -> bool:
     if match is None:
         return False
     if TensorIntrin.get(name, allow_missing=True) is None:
-        lanes = int(match[1])
-        TensorIntrin.register(name, _description(lanes), _implementation(lanes))
+        lanes, across = int(match[1]), int(match[2] or 0)
+        TensorIntrin.register(name, _description(lanes, across), _implementation(lanes, across))
     return True
 
 
-def _description(lanes: int) -> tirx.PrimFunc:
+def _description(lanes: int, across: int) -> tirx.PrimFunc:
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         T.func_name("description")
-        source, result = _operands(lanes)
+        source, result = _operands(lanes, across)
         with T.sblock("root"):
-            _accesses(lanes, source, result)
+            _accesses(lanes, across, source, result)
             with T.serial(lanes) as i, T.serial(lanes) as j, T.sblock("turned"):
                 row, column = T.axis.spatial(lanes, i), T.axis.spatial(lanes, j)
-                T.buffer_store(result, source[column, row], [row, column])
+                T.buffer_store(result, source[(column, *[0] * across, row)], [row, column])
     return builder.get()
 
 
-def _implementation(lanes: int) -> tirx.PrimFunc:
+def _implementation(lanes: int, across: int) -> tirx.PrimFunc:
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         T.func_name("implementation")
-        source, result = _operands(lanes, T.int64(), T.int64())
+        source, result = _operands(lanes, across, [[T.int64() for _ in range(1 + across)], [T.int64()]])
         with T.sblock("root"):
-            _accesses(lanes, source, result)
+            _accesses(lanes, across, source, result)
             with T.sblock("rounds"):
-                _accesses(lanes, source, result)
-                vectors = [T.Bind(source.vload([row, 0], f"float32x{lanes}")) for row in range(lanes)]
+                _accesses(lanes, across, source, result)
+                vectors = [T.Bind(source.vload([row, *[0] * across, 0], f"float32x{lanes}")) for row in range(lanes)]
                 distance = 1
                 while distance < lanes:
                     vectors = _interleaved(vectors, distance)
@@ -89,16 +92,17 @@ def _halves(lanes: int, distance: int) -> tuple[list[int], list[int]]:
     return low, [place + 2 for place in low]
 
 
-def _operands(lanes: int, *strides: Any) -> list[Any]:
-    """Declare the source and the result, whose rows have these distances."""
+def _operands(lanes: int, across: int, strides: Sequence[Sequence[Any]] = ()) -> list[Any]:
+    """Declare the source and the result, whose axes but the last have these distances."""
     handles = [T.arg(name, T.handle()) for name in ("source", "result")]
-    given = [{"strides": [stride, 1]} for stride in strides] or [{}, {}]
+    shapes = [(lanes, *[1] * across, lanes), (lanes, lanes)]
+    given = [{"strides": [*each, 1]} for each in strides] or [{}, {}]
     return [
-        T.match_buffer(handle, (lanes, lanes), "float32", offset_factor=1, **more)
-        for handle, more in zip(handles, given, strict=True)
+        T.match_buffer(handle, shape, "float32", offset_factor=1, **more)
+        for handle, shape, more in zip(handles, shapes, given, strict=True)
     ]
 
 
-def _accesses(lanes: int, source: Any, result: Any) -> None:
-    T.reads(source[0:lanes, 0:lanes])
+def _accesses(lanes: int, across: int, source: Any, result: Any) -> None:
+    T.reads(source[(slice(0, lanes), *[slice(0, 1)] * across, slice(0, lanes))])
     T.writes(result[0:lanes, 0:lanes])

@@ -54,6 +54,12 @@ class Step:
         return self.mask is not None or self.condition is not None
 
     @property
+    def factor(self) -> float | None:
+        """The constant that multiplies the scores, if the step does nothing else."""
+        others = (self.mask, self.condition, self.scale, self.rounding, self.zero)
+        return self.value if all(each is None for each in others) else None
+
+    @property
     def hides(self) -> bool | None:
         """For which value of the condition a score becomes -inf; None if it does for neither."""
         if self.condition is None:
@@ -95,12 +101,16 @@ def compute_attention(
             lambda *i: te.sum(query(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
             name="attention_scores",
         )
-        weighted = _stepped(scores, steps, columns, seen, constant)
+        scale = _positive_scale(steps)
+        weighted = _stepped(scores, [] if scale is not None else steps, columns, seen, constant)
         j = te.reduce_axis((0, padded), "j")
         maximum = te.compute((*batch, rows), lambda *i: te.max(weighted(*i, j), axis=j), name="attention_max")
-        exponentials = te.compute(
-            scores.shape, lambda *i: te.exp(weighted(*i) - maximum(*i[:-1])), name="attention_exp"
-        )
+
+        def exponential(*i: Any) -> Any:
+            difference = weighted(*i) - maximum(*i[:-1])
+            return te.exp(difference if scale is None else difference * constant(scale))
+
+        exponentials = te.compute(scores.shape, exponential, name="attention_exp")
         j = te.reduce_axis((0, padded), "j")
         total = te.compute((*batch, rows), lambda *i: te.sum(exponentials(*i, j), axis=j), name="attention_sum")
 
@@ -130,6 +140,17 @@ def compute_attention(
         return te.compute([extents[axis] for axis in order], element, name="attention")
 
     return compute
+
+
+def _positive_scale(steps: Found) -> float | None:
+    """Return the factor of the scores if they are multiplied by positive constants alone.
+
+    It multiplies their distances from the maximum, which is exact: a schedule that multiplied scores and maximum would
+    not compute the product twice with the same rounding, as a processor multiplies and subtracts at once.
+    """
+    factors = [step.factor or 0.0 for step, _ in steps]
+    scale = math.prod(factors)
+    return scale if factors and min(factors) > 0 and 0 < scale < math.inf else None
 
 
 def _stepped(

@@ -135,19 +135,24 @@ class _Parts:
             return False
         return is_var(key.indices[-1], depth) and is_var(key.indices[-2], column)
 
-    def can_turn_keys(self, machine: MachineLimits) -> bool:
-        """Return whether keys are copied from contiguous rows, each a whole number of vectors."""
+    def axes_across(self, machine: MachineLimits) -> int | None:
+        """Return how many axes lie between those of the columns and of the depth in what the keys are copied from.
+
+        None if rows are not contiguous there, or no whole number of vectors: then tiles of them cannot be turned.
+        """
         key = None if self.keys is None else self.keys.store.value
         if not isinstance(key, tvm.ir.TensorLoad) or self.depth % machine.lanes or str(key.ty) != "float32":
-            return False
+            return None
         assert self.keys is not None, "the value is that of its block"
         (depth, _), (column, _) = self.keys.spatial[-2:]
         *others, last = key.indices
         linear = tvm.sym.detect_linear_equation(last, [depth])
         is_contiguous = len(linear) == 2 and isinstance(linear[0], tirx.IntImm) and int(linear[0]) == 1
-        moves = [index for index in others if any(each.same_as(column) for each in variables(index))]
+        moves = [n for n, index in enumerate(others) if any(each.same_as(column) for each in variables(index))]
         is_of_depth = any(each.same_as(depth) for index in others for each in variables(index))
-        return is_contiguous and not is_of_depth and len(moves) == 1 and is_var(moves[0], column)
+        if not is_contiguous or is_of_depth or len(moves) != 1 or not is_var(others[moves[0]], column):
+            return None
+        return len(others) - 1 - moves[0]
 
     @staticmethod
     def required(program: AnalysedProgram) -> _Parts:
@@ -228,8 +233,9 @@ class _Steps:
             sch.compute_at(keys, task)
             depth, column = sch.get_loops(keys)[-2:]
             self._skipping(column, before=depth)
-            if parts.can_turn_keys(self._machine):
-                self._turn(keys, values["score_vectors"])
+            across = parts.axes_across(self._machine)
+            if across is not None:
+                self._turn(keys, values["score_vectors"], across)
         parallelize(sch, task)
         for mask in parts.masks:
             if math.prod(extent for _, extent in mask.spatial) >= _LARGE_MASK:
@@ -266,14 +272,14 @@ class _Steps:
         sch.transform_layout(packed, ("write", 0), panels)
         return packed
 
-    def _turn(self, keys: Any, vectors: int) -> None:
+    def _turn(self, keys: Any, vectors: int, across: int) -> None:
         """Copy the keys in square tiles, which are turned in registers."""
         sch, lanes = self._schedule, self._machine.lanes
         depth, column = sch.get_loops(keys)[-2:]
         tile, row = sch.split(depth, [None, lanes])
         panel, vector, lane = sch.split(column, [None, vectors, lanes])
         sch.reorder(panel, vector, tile, row, lane)
-        name = tile_transpose.intrinsic(lanes)
+        name = tile_transpose.intrinsic(lanes, across)
         tile_transpose.register(name)
         sch.tensorize(row, name)
 
