@@ -27,10 +27,17 @@ def python_summary(name: str) -> str:
     head = f"**`{name}{_arguments(value)}`**: {_sentence(value)}"
     rows = [
         [code(f"{member.name}{_arguments(member)}"), _sentence(member)]
-        for member in value.members.values()
-        if not member.is_alias and not member.name.startswith("_") and member.name != "of" and member.has_docstring
+        for member in _members(value)
+        if not member.name.startswith("_") and member.name != "of" and member.has_docstring
     ]
     return "\n\n".join([head, *([table(["member", "what it is or does"], rows)] if rows else [])])
+
+
+def _members(value: griffe.Object | griffe.Alias) -> list[griffe.Object | griffe.Alias]:
+    """Return what a class or module defines, and what a class inherits but for fields, which REST's pages have."""
+    own = [member for member in value.members.values() if not member.is_alias]
+    inherited = [member.final_target for member in value.inherited_members.values() if isinstance(member, griffe.Alias)]
+    return own + [each for each in inherited if not each.is_alias and not each.path.startswith("loopwright.schemas.")]
 
 
 def _arguments(value: griffe.Object | griffe.Alias) -> str:

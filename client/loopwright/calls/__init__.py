@@ -1,0 +1,1 @@
+"""The methods of `loopwright.Client`, by what they are about: it inherits them."""
