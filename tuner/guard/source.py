@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
+from loopwright.codegen import syntax
 from loopwright.codegen.errors import InvalidModule
 from tuner.guard.dialect import IMPORTS
 
@@ -29,7 +30,7 @@ def parse(text: str) -> ast.Module:
     if len(text) > MAX_CHARS:
         raise InvalidModule(f"the script has {len(text):,} characters, of which {MAX_CHARS:,} are taken; send TVM JSON")
     try:
-        return ast.parse(text)
+        return syntax.parse(text)
     except SyntaxError as error:
         refuse(error.lineno or 1, f"not Python syntax ({error.msg})", "send TVMScript as `mod.script()` prints it")
     except (RecursionError, MemoryError):

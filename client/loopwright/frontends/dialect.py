@@ -10,6 +10,8 @@ import ast
 from collections import Counter
 from dataclasses import dataclass
 
+from loopwright.codegen.syntax import parse
+
 
 @dataclass(frozen=True, slots=True)
 class Translation:
@@ -34,7 +36,7 @@ _STRINGS = {"tir.noalias": "tirx.noalias", "tir.is_scheduled": "tirx.is_schedule
 def translate(text: str) -> Translation:
     """Rewrite what is known to be of an earlier dialect. Text that is no Python is returned as it is."""
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Translation(text, ())
     edits = _Edits(text)

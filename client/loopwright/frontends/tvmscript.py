@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loopwright import schemas
+from loopwright.codegen.syntax import parse
 from loopwright.errors import UnsupportedModel
 from loopwright.extras import require_tvm
 from loopwright.frontends.dialect import translate
@@ -53,7 +54,7 @@ def module_from_script(text: str) -> Any:
     from loopwright.codegen.functions import as_module
     from loopwright.codegen.script import parse_script
 
-    tree, lines = ast.parse(text), text.splitlines()
+    tree, lines = parse(text), text.splitlines()
     if _lacks_constants(tree):
         raise UnsupportedModel(
             "the constants of this TVMScript, in `metadata`, are missing; print the module with "

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import gc
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -198,6 +202,26 @@ def _sum(terms: int) -> tvm.tirx.PrimFunc:
 
 def test_long_sums_have_one_too() -> None:
     assert workload_digest(normal_form(_sum(1000))) != workload_digest(normal_form(_sum(1001)))
+
+
+def test_a_thread_that_parses_meanwhile_does_not_disturb_it() -> None:
+    """CPython 3.11 counts the depth of trees once for all threads, which switch while garbage is collected."""
+    mod, here, thresholds = normal_form(_sum(150)), threading.get_ident(), gc.get_threshold()
+    expected = workload_digest(mod)
+    with ThreadPoolExecutor(1) as pool:
+
+        def parse_elsewhere(phase: str, _: dict[str, int]) -> None:
+            if threading.get_ident() == here:
+                pool.submit(ast.parse, "a = 1").result()
+
+        gc.callbacks.append(parse_elsewhere)
+        gc.set_threshold(100)
+        try:
+            assert workload_digest(mod) == expected
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.callbacks.remove(parse_elsewhere)
+    assert gc.isenabled()
 
 
 def test_nesting_that_cannot_be_read_back_is_the_users_to_mend() -> None:

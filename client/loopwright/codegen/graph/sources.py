@@ -19,6 +19,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 from loopwright.codegen import labels
 from loopwright.codegen.functions import prim_funcs, relax_funcs
 from loopwright.codegen.graph.rewriting import OPAQUE, OUTPUT_FUSABLE, op_name, source_name
+from loopwright.codegen.syntax import parse
 
 SOURCES = "loopwright.sources"
 """The attribute of a module that says which source the names of variables stand for."""
@@ -69,7 +70,7 @@ def with_lines(mod: tvm.IRModule, text: str) -> tvm.IRModule:
     """
     if _attribute(mod, SOURCES):
         return mod
-    functions = {node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+    functions = {node.name: node for node in ast.walk(parse(text)) if isinstance(node, ast.FunctionDef)}
     own = {name: [f"{name}:{node.lineno}"] for name, node in functions.items()}
     found = mod.with_attr(PLACES, {str(var.name_hint): own.get(str(var.name_hint), []) for var, _ in prim_funcs(mod)})
     lines: dict[str, str] = {}

@@ -13,6 +13,7 @@ import tvm_ffi
 from loopwright.codegen.errors import InvalidModule
 from loopwright.codegen.gpu.tf32 import permits_tf32
 from loopwright.codegen.math_mode import TF32
+from loopwright.codegen.syntax import parse
 
 _LEFT_OUT = (b"#", b'\\"tvm_version\\":')
 """Beginnings of lines: comments, and the version beside what is printed apart, as texts of several lines are."""
@@ -49,7 +50,7 @@ def workload_digest(mod: tvm.IRModule) -> str:
     if 'metadata["' in printed:
         printed = str(mod.script(show_meta=True))
     try:
-        tree = ast.parse(printed)
+        tree = parse(printed)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise InvalidModule("a function is nested too deeply; store parts of its expressions in buffers") from error
     lines = [line.encode() for line in printed.splitlines()]
