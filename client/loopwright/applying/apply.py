@@ -53,12 +53,14 @@ def report_on(model: LookedUp) -> ApplyReport:
     return ApplyReport(tuple(report), notes=layout_notes(model.module))
 
 
-def schedule_of(function: AppliedFunction) -> tuple[list[Any] | None, bool]:
-    """Return the trace of a function that is not missed, and whether it keeps the C library's functions."""
+def schedule_of(function: AppliedFunction) -> tuple[list[Any] | None, bool] | None:
+    """Return the trace of a function's best or prediction, and whether it keeps the C library's functions.
+
+    The trace is None for the unscheduled program as it was timed. Return None if the function has neither.
+    """
     if function.best is not None:
         return function.best.trace, function.best.codegen_version < VECTOR_MATH_VERSION
-    assert function.prediction is not None
-    return function.prediction.trace, False
+    return None if function.prediction is None else (function.prediction.trace, False)
 
 
 def applied(model: LookedUp, report: ApplyReport, without: Collection[str] = ()) -> tvm.IRModule:
@@ -67,8 +69,9 @@ def applied(model: LookedUp, report: ApplyReport, without: Collection[str] = ())
     functions = {each.name: each for each in report.functions}
     for var, func in used_prim_funcs(model.module):
         function = functions[str(var.name_hint)]
-        if function.outcome != "missed" and function.name not in without:
-            trace, exact_math = schedule_of(function)
+        chosen = None if function.name in without else schedule_of(function)
+        if chosen is not None:
+            trace, exact_math = chosen
             scheduled = schedule.scheduled_function(func, normal_form(func), trace, model.target, exact_math=exact_math)
             result.update_func(var, scheduled)
     if not has_relax(result):

@@ -31,8 +31,8 @@ def functions_in(folder: Path | None) -> BuiltFunctions:
 def assembled(model: LookedUp, functions: BuiltFunctions) -> tuple[Any, ApplyReport]:
     """Return what `loopwright.applying.apply` builds of a model, and the report.
 
-    Private functions with a schedule for this machine are taken from ``functions``, or compiled for them. In a
-    ``PassContext`` of the caller's, and without Relax functions, all are compiled for this model alone.
+    Private functions with a best or a prediction for this machine are taken from ``functions``, or compiled for them.
+    In a ``PassContext`` of the caller's, and without Relax functions, all are compiled for this model alone.
 
     Raises:
         UnsupportedVersion: a best needs a newer version of this package.
@@ -55,8 +55,9 @@ def _built(model: LookedUp, report: ApplyReport, functions: BuiltFunctions) -> d
     for each in report.functions:
         func = found[each.name]
         is_private = "global_symbol" not in (func.attrs or {})
-        if each.outcome != "missed" and is_private and known.get(each.name):
-            trace, exact_math = schedule_of(each)
+        chosen = schedule_of(each)
+        if chosen is not None and is_private and known.get(each.name):
+            trace, exact_math = chosen
             recipes[each.name] = Recipe.of(func, known[each.name][0], trace, exact_math=exact_math)
     load_intrinsics(model.target)
     symbols = {name: recipe.symbol(model.target) for name, recipe in recipes.items()}

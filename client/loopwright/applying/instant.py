@@ -124,13 +124,13 @@ def or_nothing(ask: Ask, target: Target | None) -> Ask:
 
 
 def completed(mod: tvm.IRModule, target: Target, missed: Collection[str], functions: BuiltFunctions) -> tvm.IRModule:
-    """Return a lowered module with the prior's choices for the functions of these names, where they are faster here."""
+    """Return a lowered module with the functions of these names as they were faster here: as the prior would schedule
+    them, or unscheduled."""
     used = {str(var.name_hint): (var, func) for var, func in used_prim_funcs(mod)}
     result = mod.clone()
     for name, prediction in _predictions(LookedUp(mod, target, {}), missed, functions).items():
-        if prediction.trace is not None:
-            var, func = used[name]
-            result.update_func(var, scheduled_function(func, normal_form(func), prediction.trace, target))
+        var, func = used[name]
+        result.update_func(var, scheduled_function(func, normal_form(func), prediction.trace, target))
     return result
 
 

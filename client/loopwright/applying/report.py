@@ -39,15 +39,15 @@ class Prediction:
 @dataclass(frozen=True, slots=True)
 class AppliedFunction:
     """The outcome for one PrimFunc: ``tuned`` (a schedule was applied), ``baseline`` (known: TVM's own default is the
-    best), ``predicted`` (the prior's choice was applied) or ``missed`` (nothing is known for the target). ``best`` is
-    None exactly when it was predicted or missed."""
+    best), ``predicted`` (the prior's choice was applied) or ``missed`` (nothing is known for the target, or the prior's
+    choice was slower). ``best`` is None exactly when it was predicted or missed."""
 
     name: str
     """Name of the function."""
     outcome: Outcome
     """``tuned``: a certified schedule was applied. ``baseline``: the unscheduled program is the best. ``predicted``: no
     best is known, and a schedule was applied that is not certified. ``missed``: no best is known, and it is
-    unscheduled."""
+    unscheduled. If that was faster than a prediction, it is compiled as it was timed, else as TVM does by default."""
     best: Best | None
     """Its best; None if none is known."""
     prediction: Prediction | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import math
 import re
 import weakref
 from collections.abc import Callable, Iterator
@@ -44,6 +46,13 @@ def prefer_choices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each choice seem faster than the unscheduled program, whatever else the machine does."""
     monkeypatch.setattr(instant, "_FAR_SLOWER", 0.0)
     monkeypatch.setattr(instant, "_sample", lambda call: 1e-9)
+
+
+def prefer_unscheduled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each choice seem slower than the unscheduled program."""
+    seconds = itertools.cycle([2e-6, 1e-6])
+    monkeypatch.setattr(instant, "_FAR_SLOWER", math.inf)
+    monkeypatch.setattr(instant, "_sample", lambda call: next(seconds))
 
 
 def first_that_agrees(mod: tvm.IRModule) -> instant._Checked | None:
@@ -123,6 +132,30 @@ def test_a_prediction_is_not_called_certified(
     assert (function.outcome, function.best) == ("predicted", None)
     assert re.search(r"main: predicted, [\d.e+]+x over the baseline here, not certified", str(client.last_report))
     assert "0 of 1 functions have a certified best, and 1 are predicted" in str(client.last_report)
+
+
+@pytest.mark.parametrize("is_relax", [False, True])
+def test_what_is_faster_unscheduled_is_compiled_as_it_was_timed(
+    service: FakeService, client: loopwright.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_relax: bool
+) -> None:
+    prefer_unscheduled(monkeypatch)
+    serve(service)
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType((5, 37), "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.nn.softmax(x)))
+    model = builder.get() if is_relax else softmax(5, 37)
+
+    def code(**options: Any) -> bytes:
+        path = tmp_path / "model.so"
+        client.compile(model, LLVM, **options).export_library(str(path))
+        return path.read_bytes()
+
+    assert b"expf" in code()
+    assert b"expf" not in code(tune="instant")  # but the polynomial that was timed
+    [function] = client.last_report.misses
+    assert function.prediction is not None
+    assert function.prediction.trace is None
+    assert f"{function.name}: missed, since unscheduled was faster here" in str(client.last_report)
 
 
 def test_a_choice_with_wrong_results_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
