@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 import tvm
 from scipy import special
+from torch import nn
 from tvm import te, tirx
 
 from loopwright.codegen.cpu.vector_math import EXACT_MATH, with_exact_math, with_vector_math
@@ -196,3 +198,33 @@ def test_what_is_rounded_to_bfloat16_is_bound_once_and_not_read_as_an_integer(ro
     compile_module(scheduled, TARGET)["main"](tvm.runtime.tensor(values if rounds_before else rounded), result)
     x = rounded.astype("float64")
     np.testing.assert_allclose(result.numpy().astype("float64"), x / (1 + np.exp(-x)), rtol=2**-8, atol=1e-30)
+
+
+def test_silu_of_each_bfloat16_is_that_of_pytorch_without_the_c_library() -> None:
+    bits = np.arange(1 << 16, dtype="uint16").reshape(64, 1024)
+    ins = te.placeholder(bits.shape, "bfloat16", "ins")
+
+    def element(*place: tirx.Var) -> tirx.Expr:
+        value = ins(*place).astype("float32")
+        return (value * tirx.sigmoid(value)).astype("bfloat16")
+
+    schedule = tvm.s_tir.Schedule(function(ins, te.compute(bits.shape, element, "outs")))
+    schedule.vectorize(schedule.split(schedule.get_loops("outs")[-1], [None, 16])[-1])
+    scheduled = schedule.mod
+    scheduled["main"] = with_vector_math(scheduled["main"], TARGET)
+    built = compile_module(scheduled, TARGET)
+    assert "expf" not in built.inspect_source("ll")
+    result = tvm.runtime.empty(bits.shape, "bfloat16")
+    built["main"](tvm.runtime.tensor(bits.view("bfloat16")), result)
+    expected = nn.functional.silu(torch.from_numpy(bits.view("int16")).view(torch.bfloat16))
+    got = torch.from_numpy(result.numpy().view("int16")).view(torch.bfloat16)
+    torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_bfloat16_that_a_function_keeps_itself_is_not_read_by_its_bits() -> None:
+    ins = te.placeholder((5, 33), name="ins")
+    kept = te.compute(ins.shape, lambda *place: ins(*place).astype("bfloat16"), "kept")
+    outs = te.compute(ins.shape, lambda *place: te.exp(kept(*place).astype("float32")), "outs")
+    values = np.linspace(-3, 3, 5 * 33, dtype="float32").reshape(5, 33)
+    expected = np.exp(values.astype("bfloat16").astype("float32"))
+    np.testing.assert_allclose(call(function(ins, outs), values), expected, rtol=1e-6)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import tvm
@@ -89,13 +90,15 @@ def with_vector_math(
     if target.kind.name != "llvm" or (func.attrs and func.attrs.get(EXACT_MATH)):
         return func
 
+    params = tuple(func.params)
     expansions = {**_EXPANSIONS, "tirx.exp": _exp_below_maximum} if below_maxima else _EXPANSIONS
 
     def rewrite(call: tvm.ir.Call) -> Any:
         expand = expansions.get(str(getattr(call.op, "name", "")))
-        if expand is None or str(call.ty) != "float32" or any(map(_has_bfloat16, call.args)):
+        if expand is None or str(call.ty) != "float32":
             return call
-        return expand(*call.args)
+        args = [_bindable(arg, params) for arg in call.args]
+        return call if any(arg is None for arg in args) else expand(*args)
 
     def divide(quotient: tirx.Div) -> Any:
         divisor = quotient.b
@@ -103,47 +106,66 @@ def with_vector_math(
             return quotient
         return quotient.a * (_f32(1.0) / divisor) if str(quotient.ty) == "float32" else quotient
 
-    rewrites = [(tvm.ir.Call, rewrite), (tirx.Div, divide), (tirx.Cast, _rounded)]
+    rewrites = [(tvm.ir.Call, rewrite), (tirx.Div, divide), (tirx.Cast, partial(_rounded, params))]
     body = tvm_ffi.structural_map(func.body, rewrites, order="post")
-    return func.with_body(tvm_ffi.structural_map(body, [(tirx.BufferStore, _rounded_once)], order="post"))
+    rounded_once = partial(_rounded_once, params)
+    return func.with_body(tvm_ffi.structural_map(body, [(tirx.BufferStore, rounded_once)], order="post"))
 
 
-def _rounded(cast: tirx.Cast) -> Any:
+def _rounded(params: Sequence[Any], cast: tirx.Cast) -> Any:
     """Return a float32 that is rounded to bfloat16 and is a float32 again as operations on its bits."""
-    inner = cast.value
-    if str(cast.ty) != "float32" or not isinstance(inner, tirx.Cast) or not _rounds(inner):
+    value = _to_round(cast.value, params) if str(cast.ty) == "float32" else None
+    if value is None:
         return cast
     return _let(
-        tirx.reinterpret("uint32", inner.value),
+        tirx.reinterpret("uint32", value),
         lambda bits: tirx.reinterpret("float32", _to_nearest(bits) & _u32(0xFFFF0000)),
     )
 
 
-def _rounded_once(store: tirx.BufferStore) -> Any:
+def _rounded_once(params: Sequence[Any], store: tirx.BufferStore) -> Any:
     """Return the store with the bits of a bfloat16: TVM would write what is rounded, and bind its variables, twice."""
-    cast = store.value
-    if not isinstance(cast, tirx.Cast) or not _rounds(cast):
+    value = _to_round(store.value, params)
+    if value is None:
         return store
-    upper = _let(
-        tirx.reinterpret("uint32", cast.value), lambda bits: tirx.Cast("uint16", _to_nearest(bits) >> _u32(16))
-    )
+    upper = _let(tirx.reinterpret("uint32", value), lambda bits: tirx.Cast("uint16", _to_nearest(bits) >> _u32(16)))
     return tirx.BufferStore(store.buffer, tirx.reinterpret("bfloat16", upper), store.indices)
 
 
-def _rounds(cast: tirx.Cast) -> bool:
-    """Return whether a float32 that may be bound to a variable is rounded to bfloat16."""
-    return str(cast.ty) == "bfloat16" and str(cast.value.ty) == "float32" and not _has_bfloat16(cast.value)
+def _to_round(cast: Any, params: Sequence[Any]) -> Any | None:
+    """Return the float32, which may be bound to a variable, that a cast rounds to bfloat16; None if there is none."""
+    is_rounding = isinstance(cast, tirx.Cast) and (str(cast.ty), str(cast.value.ty)) == ("bfloat16", "float32")
+    return _bindable(cast.value, params) if is_rounding else None
 
 
-def _has_bfloat16(value: Any) -> bool:
-    """Return whether a value is computed from bfloat16, and cannot be bound to a variable.
+def _bindable(value: Any, params: Sequence[Any]) -> Any | None:
+    """Return a value that may be bound to a variable: it reads elements of arguments of bfloat16 by their bits.
 
-    TVM's passes that make integers of bfloat16 leave out what variables are bound to: LLVM would read the integers.
+    TVM's passes that make integers of bfloat16 leave out what variables are bound to, where LLVM would read the
+    integers as numbers. Return None if the value is computed from bfloat16 otherwise: of buffers that are no arguments,
+    these passes make float32 at times.
     """
+
+    def is_element(load: Any) -> bool:
+        is_read = isinstance(load, tvm.ir.TensorLoad) and str(load.ty) == "bfloat16"
+        return is_read and any(load.source.same_as(param) for param in params)
+
+    def by_bits(cast: tirx.Cast) -> Any:
+        if str(cast.ty) != "float32" or not is_element(cast.value):
+            return cast
+        upper = tirx.Cast("uint32", tirx.reinterpret("uint16", cast.value))
+        return tirx.reinterpret("float32", upper << _u32(16))
+
+    def without_bits(call: tvm.ir.Call) -> Any:
+        is_bits = str(getattr(call.op, "name", "")) == "tirx.reinterpret" and is_element(call.args[0])
+        return tirx.const(0, "uint16") if is_bits else call
+
+    result = tvm_ffi.structural_map(value, [(tirx.Cast, by_bits)], order="post")
+    rest = tvm_ffi.structural_map(result, [(tvm.ir.Call, without_bits)], order="post")
     found: list[Any] = []
     for kind in (tvm.ir.TensorLoad, tvm.ir.Call, tirx.Cast):
-        tvm_ffi.structural_walk(value, (kind, found.append), order="pre")
-    return any(str(part.ty) == "bfloat16" for part in found)
+        tvm_ffi.structural_walk(rest, (kind, found.append), order="pre")
+    return None if any(str(part.ty) == "bfloat16" for part in found) else result
 
 
 def _to_nearest(bits: Any) -> Any:
