@@ -15,9 +15,11 @@ _MEASURE_SECONDS = 10.0
 
 
 class ServerClock:
-    """Tells a PostgreSQL server's time: asked every `_MEASURE_SECONDS`, and counted on by this machine between.
+    """Tells a PostgreSQL server's time: asked about every `_MEASURE_SECONDS`, and counted on by this machine between.
 
-    Raises `db.errors.Unavailable` if it has to ask and the server does not answer.
+    Asking takes a connection. Who has one already waits for no other by a call, because `look` was called before; else
+    all connections could be with threads that wait for one more. Threads may share it. A call and `look` raise
+    `db.errors.Unavailable` if they have to ask and the server does not answer.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -27,12 +29,21 @@ class ServerClock:
         """When the server was asked, by this machine's clock, and what it said."""
 
     def __call__(self) -> datetime:
-        now = elapsed()
-        with self._lock:
-            if self._asked is None or now - self._asked[0] > _MEASURE_SECONDS:
-                self._asked = self._ask()
-            then, time_then = self._asked
+        then, time_then = self._asked or self.look()
         return time_then + timedelta(seconds=max(0.0, elapsed() - then))
+
+    def look(self) -> tuple[float, datetime]:
+        """Ask the server if that was long ago, or never; return when it was asked, and what it said.
+
+        While another thread asks, what was known before is good enough.
+        """
+        known = self._asked
+        if known is not None and (elapsed() - known[0] <= _MEASURE_SECONDS or self._lock.locked()):
+            return known
+        with self._lock:
+            if self._asked is None or self._asked is known:
+                self._asked = self._ask()
+            return self._asked
 
     def _ask(self) -> tuple[float, datetime]:
         with translated(), self._engine.connect() as connection:

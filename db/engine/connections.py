@@ -11,11 +11,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import psycopg
 import sqlalchemy
-from sqlalchemy import URL, Connection, Engine, event, make_url
+from sqlalchemy import URL, Connection, Dialect, Engine, event, make_url
+from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.orm import ORMExecuteState, Session
+from sqlalchemy.pool import ConnectionPoolEntry
 
-from db.engine import writer_queue
+from db.engine import free_connections, writer_queue
 from db.engine.changes import Topic, count_change, rows_written
 from db.engine.clock import ServerClock
 from db.engine.columns import Clock, utc_now
@@ -27,10 +30,13 @@ BUSY_TIMEOUT_MS = 60_000
 transaction here takes milliseconds."""
 
 _SQLITE_BEGIN = "sqlite_begin"
+_USED = "used"
 _WATCHFUL = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 """libpq's settings, in seconds: a server that has vanished without a word is noticed within about ten. Not tuned."""
 _KEPT_CONNECTIONS = 10
 """Those over it are closed when they are returned. Not tuned."""
+_REST_SECONDS = 1.0
+"""A connection that was used within this time is used again without asking whether it is there. Not tuned."""
 _LIMITS_MS = {"lock_timeout": 30_000, "statement_timeout": 60_000, "idle_in_transaction_session_timeout": 60_000}
 """Of a server. The longest statement here, of an export, takes seconds; what takes so long is stuck. Not tuned."""
 _UNANSWERED_MS = 10_000
@@ -60,7 +66,6 @@ def create_engine(url: str, connections: int = CONNECTIONS, *, limited: bool = T
     ``limited``: whether a server ends statements and transactions that take too long.
     """
     parsed = normalise_url(url)
-    # Connections to a server may have ended meanwhile, those to a file do not.
     is_file = parsed.get_backend_name() == "sqlite"
     if not is_file:
         # What the URL says goes first.
@@ -71,9 +76,12 @@ def create_engine(url: str, connections: int = CONNECTIONS, *, limited: bool = T
         parsed,
         pool_size=kept,
         max_overflow=connections - kept,
-        pool_pre_ping=not is_file,
         json_serializer=_compact,
     )
+    if not is_file:
+        event.listen(engine, "do_connect", free_connections.connect)
+        event.listen(engine, "checkin", _note_use)
+        event.listen(engine, "checkout", partial(_ask_after_rest, engine.dialect))
     if limited and not is_file:
         event.listen(engine, "connect", _limit_statements)
     if is_file:
@@ -87,6 +95,21 @@ def _limit_statements(connection: Any, _record: object) -> None:
         for name, milliseconds in _LIMITS_MS.items():
             cursor.execute(f"SET {name} = {milliseconds}")
     connection.commit()
+
+
+def _note_use(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info[_USED] = time.monotonic()
+
+
+def _ask_after_rest(dialect: Dialect, connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Have the pool replace its connections if this one has ended while it was not used."""
+    used = record.info.get(_USED)
+    if used is None or time.monotonic() - used < _REST_SECONDS:
+        return
+    try:
+        dialect.do_ping(connection)
+    except psycopg.Error as error:
+        raise InvalidatePoolError from error
 
 
 def _compact(value: object) -> str:
@@ -151,12 +174,12 @@ class Sessions:
         self._limit = limit
         self._writer = engine
         self._turn: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._clock = clock or (utc_now if engine.dialect.name == "sqlite" else ServerClock(engine))
         if engine.dialect.name == "sqlite":
             self._reader = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
             self._turn = partial(writer_queue.turn, engine.url.database or "")
         else:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        self._clock = clock or (utc_now if engine.dialect.name == "sqlite" else ServerClock(engine))
 
     def limited(self, limit: Limit) -> Sessions:
         """Return the same with a limit on what reads see."""
@@ -165,9 +188,15 @@ class Sessions:
     def now(self) -> datetime:
         return self._clock()
 
+    def _look_at_clock(self) -> None:
+        """Ask a server for its time if it is to be asked: within a transaction, that would take a second connection."""
+        if isinstance(self._clock, ServerClock):
+            self._clock.look()
+
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One snapshot; what is changed in it is not stored."""
+        self._look_at_clock()
         kind, info = (Session, None) if self._limit is None else (_LimitedSession, {_LIMIT: self._limit})
         with translated(), kind(self._reader, expire_on_commit=False, info=info) as session:
             yield session
@@ -179,6 +208,7 @@ class Sessions:
         On SQLite the block begins when the writer before it is done: what the block calls now is later than that.
         ``topic`` says what of kept answers it may change.
         """
+        self._look_at_clock()
         with translated(), self._turn(), Session(self._writer, expire_on_commit=False) as session, session.begin():
             session.connection()
             before = rows_written(session)

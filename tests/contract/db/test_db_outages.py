@@ -6,13 +6,14 @@ import contextlib
 import pickle
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.exc import OperationalError
 
 from db import Database, migrate, revisions
@@ -159,6 +160,59 @@ def test_a_process_has_no_more_connections_than_it_may(postgres_url: str) -> Non
         for thread in threads:
             thread.join()
         database.close()
+
+
+def test_a_process_waits_while_the_server_has_no_connection_left(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    role = f"few_{uuid.uuid4().hex[:8]}"
+    limited = make_url(postgres_url).set(username=role).render_as_string(hide_password=False)
+    with psycopg.connect(postgres_url, autocommit=True) as administrator:
+        administrator.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")
+        one, other = Database(limited), Database(limited)
+        one.ping()
+        waiting = threading.Thread(target=other.ping)
+        waiting.start()
+        wait_for("the other to say that it waits", lambda: "no connection left" in caplog.text)
+        assert waiting.is_alive()
+        one.ping()  # with the connection that it has
+        one.close()
+        waiting.join(60)
+        assert not waiting.is_alive()
+        other.ping()
+        assert len([each for each in caplog.records if "no connection left" in each.message]) == 1
+        other.close()
+        administrator.execute(f"DROP ROLE {role}")
+
+
+def test_a_server_that_stays_without_a_connection_is_away(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("db.engine.free_connections.PATIENCE_SECONDS", 0.1)
+    role = f"none_{uuid.uuid4().hex[:8]}"
+    limited = make_url(postgres_url).set(username=role).render_as_string(hide_password=False)
+    with psycopg.connect(postgres_url, autocommit=True) as administrator:
+        administrator.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
+        with contextlib.closing(Database(limited)) as database, pytest.raises(DatabaseAway, match="too many"):
+            database.ping()
+        administrator.execute(f"DROP ROLE {role}")
+
+
+def test_a_transaction_takes_one_connection(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("db.engine.clock._MEASURE_SECONDS", 0.0)
+    with contextlib.closing(Database(postgres_url, connections=1)) as database:
+        job = World(database, Clock()).job()
+        claimed = database.jobs.claim("here", 30)
+        assert claimed is not None
+        assert database.jobs.renew(job.id, claimed.lease_token, 30)
+
+
+def test_a_connection_that_has_ended_at_rest_is_replaced(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("db.engine.connections._REST_SECONDS", 0.0)
+    with sessions_of(postgres_url) as sessions, psycopg.connect(postgres_url) as administrator:
+        with sessions.read() as session:
+            pid = session.scalar(text("SELECT pg_backend_pid()"))
+        administrator.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+        with sessions.read() as session:
+            assert session.scalar(text("SELECT pg_backend_pid()")) != pid
 
 
 def test_tables_of_a_newer_version_are_named(url: str) -> None:
