@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import AbstractContextManager
 from copy import copy
 from datetime import datetime, timedelta
 from functools import partial
@@ -121,6 +122,10 @@ class Database:
     def version(self, part: Part | None = None) -> Version:
         """Return the version of everything that is stored, or of a part of it, for everybody."""
         return self._versions.read(part)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let all reads of this thread within the block be of one snapshot (`db.engine.connections.Sessions`)."""
+        return self._sessions.snapshot()
 
     def ping(self) -> None:
         """Raises `db.errors.Unavailable` if the database does not answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -172,6 +173,7 @@ class Sessions:
         """
         self._engine = engine
         self._limit = limit
+        self._snapshot = threading.local()
         self._writer = engine
         self._turn: Callable[[], AbstractContextManager[None]] = nullcontext
         self._clock = clock or (utc_now if engine.dialect.name == "sqlite" else ServerClock(engine))
@@ -196,10 +198,27 @@ class Sessions:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One snapshot; what is changed in it is not stored."""
+        shared: Session | None = getattr(self._snapshot, "session", None)
+        if shared is not None:
+            yield shared
+            return
         self._look_at_clock()
         kind, info = (Session, None) if self._limit is None else (_LimitedSession, {_LIMIT: self._limit})
         with translated(), kind(self._reader, expire_on_commit=False, info=info) as session:
             yield session
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all reads of this thread within the block be of one snapshot: to begin one takes longer than most reads.
+
+        Nothing but the database is to be waited for in the block, and nothing is to be written.
+        """
+        with self.read() as session:
+            self._snapshot.session = session
+            try:
+                yield
+            finally:
+                self._snapshot.session = None
 
     @contextmanager
     def write(self, topic: Topic = Topic.OTHER) -> Iterator[Session]:

@@ -107,22 +107,24 @@ def list_jobs(
     """List jobs, the newest first unless sorted otherwise."""
     states = [JobState(each) for each in state or ()]
     descending = sort != "name" if order is None else order == "desc"
-    page = ctx.database.jobs.page(
-        *(paging.size, paging.token, states, owner, group, name),
-        search=q.strip(),
-        since=since,
-        tag=tag,
-        sort=JobSort(sort),
-        descending=descending,
-    )
-    return Response(page_json(ctx, page), media_type="application/json")
+    with ctx.database.snapshot():
+        page = ctx.database.jobs.page(
+            *(paging.size, paging.token, states, owner, group, name),
+            search=q.strip(),
+            since=since,
+            tag=tag,
+            sort=JobSort(sort),
+            descending=descending,
+        )
+        return Response(page_json(ctx, page), media_type="application/json")
 
 
 @router.get("/{job_id}", response_model=schemas.Job)
 @kept(CLOCK_SECONDS, Topic.JOBS, Topic.WORKERS, Topic.TRIALS, of="job_id")
 def get_job(ctx: Ctx, job_id: str) -> Response:
     """Return a job with its tasks and progress."""
-    return Response(job_json(ctx, ctx.database.jobs.get(job_id)), media_type="application/json")
+    with ctx.database.snapshot():
+        return Response(job_json(ctx, ctx.database.jobs.get(job_id)), media_type="application/json")
 
 
 @router.patch("/{job_id}", responses=BODY)

@@ -52,8 +52,11 @@ Filtered = Annotated[LeaderboardQuery, Depends(_query)]
 @kept(CLOCK_SECONDS, Topic.JOBS, Topic.WORKERS)
 def get_overview(ctx: Ctx) -> schemas.Overview:
     """Return the figures of the overview, and those of the newest bests that gain most."""
-    totals = ctx.database.totals()
-    workers = ctx.database.workers.count(LIVE_SECONDS)
+    with ctx.database.snapshot():
+        totals = ctx.database.totals()
+        workers = ctx.database.workers.count(LIVE_SECONDS)
+        trials_last_hour = _recent_trials(ctx)
+        gainers = ctx.database.leaderboard.gainers(_RECENT, _SHOWN)
     return schemas.Overview(
         jobs_running=totals.jobs.get("running", 0),
         jobs_queued=totals.jobs.get("queued", 0),
@@ -64,10 +67,10 @@ def get_overview(ctx: Ctx) -> schemas.Overview:
         workloads=totals.workloads,
         bests=totals.bests,
         trials=totals.trials,
-        trials_last_hour=_recent_trials(ctx),
+        trials_last_hour=trials_last_hour,
         time_saved_us=micros(totals.saved_secs),
         search_saved_s=totals.search_saved_secs,
-        recent_bests=[_row(row) for row in ctx.database.leaderboard.gainers(_RECENT, _SHOWN)],
+        recent_bests=[_row(row) for row in gainers],
     )
 
 

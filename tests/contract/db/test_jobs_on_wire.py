@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +44,19 @@ def test_jobs_are_sent_with_their_tasks_in_the_order_asked_for(world: World, ctx
     for _ in range(2):
         assert on_wire(ctx, views) == expected
         assert on_wire(ctx, views[::-1]) == expected[::-1]
+
+
+def test_all_reads_of_a_snapshot_are_of_one_time(world: World) -> None:
+    job = world.job()
+    with world.db.snapshot():
+        assert world.db.jobs.get(job.id).state == JobState.QUEUED
+        with ThreadPoolExecutor(1) as other:
+            other.submit(world.db.jobs.request_cancel, job.id).result()
+            # Another thread has snapshots of its own.
+            assert other.submit(world.db.jobs.get, job.id).result().state == JobState.CANCELLED
+        assert world.db.jobs.get(job.id).state == JobState.QUEUED
+        assert [view.state for view in world.db.jobs.page().items] == [JobState.QUEUED]
+    assert world.db.jobs.get(job.id).state == JobState.CANCELLED
 
 
 def test_a_job_that_does_not_get_on_says_why(world: World, ctx: Context) -> None:
