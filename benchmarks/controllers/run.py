@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-import psutil
 import sqlalchemy
 
+from benchmarks.calls.meter import cpu_seconds, server
 from benchmarks.code import ROOT
 from benchmarks.controllers.made_up import TRIALS, queue
 from benchmarks.runner import Raw, conditions
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
     }
     with scratch() as folder, postgresql(folder) as url:
         queue(url, options.jobs)
-        server = _Server(url)
+        backends = server(url)
         with ExitStack() as running:
             numbers = range(options.controllers)
             fleet = [running.enter_context(_Controller(url, number, options)) for number in numbers]
@@ -55,12 +55,12 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
                     each.ask(devices)
                 time.sleep(options.settle)
                 before, began = [each.ask() for each in fleet], time.monotonic()
-                database = server.cpu_seconds()
+                database = cpu_seconds(backends)
                 time.sleep(options.seconds)
                 after, passed = [each.ask() for each in fleet], time.monotonic() - began
                 step = _step(devices, passed, before, after)
-                step["database_cores"] = (server.cpu_seconds() - database) / passed
-                figures["steps"].append({**step, **server.state()})
+                step["database_cores"] = (cpu_seconds(backends) - database) / passed
+                figures["steps"].append({**step, **_state(url)})
                 raw.replace(figures)
     raw.replace(figures)
 
@@ -112,24 +112,16 @@ class _Controller:
         return found
 
 
-class _Server:
-    """What the database's server uses and has."""
-
-    def __init__(self, url: str) -> None:
-        self._engine = create_engine(url)
-        with self._engine.connect() as connection:
-            pid = connection.execute(sqlalchemy.text("SELECT pg_backend_pid()")).scalar_one()
-        self._server = psutil.Process(psutil.Process(pid).ppid())
-
-    def cpu_seconds(self) -> float:
-        return sum(sum(each.cpu_times()[:2]) for each in (self._server, *self._server.children()))
-
-    def state(self) -> dict[str, int]:
-        """Return how many leases of jobs were lost so far, how many jobs run, and how many wait."""
-        asked = {
-            "leases_lost": "SELECT coalesce(sum(losses), 0) FROM lease_losses",
-            "running": "SELECT count(*) FROM jobs WHERE state = 'running'",
-            "queued": "SELECT count(*) FROM jobs WHERE state = 'queued'",
-        }
-        with self._engine.connect() as connection:
+def _state(url: str) -> dict[str, int]:
+    """Return how many leases of jobs were lost so far, how many jobs run, and how many wait."""
+    asked = {
+        "leases_lost": "SELECT coalesce(sum(losses), 0) FROM lease_losses",
+        "running": "SELECT count(*) FROM jobs WHERE state = 'running'",
+        "queued": "SELECT count(*) FROM jobs WHERE state = 'queued'",
+    }
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
             return {name: int(connection.execute(sqlalchemy.text(query)).scalar_one()) for name, query in asked.items()}
+    finally:
+        engine.dispose()
