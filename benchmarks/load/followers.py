@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 import httpx
+import uvloop
 
 from benchmarks.load import parts
 
@@ -38,13 +39,15 @@ class Plan:
 class Found:
     """``delays``: milliseconds from the writing of an event to its receipt, of events written after all had begun.
 
-    ``missed``: events that one stream of a job received and another, which went on, did not.
+    ``missed``: events that one stream of a job received and another, which went on, did not. ``cpu_seconds`` are those
+    of this process since all had begun.
     """
 
     delays: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     received: int = 0
     missed: int = 0
+    cpu_seconds: float = 0.0
 
 
 class Follower:
@@ -92,11 +95,13 @@ async def follow(plan: Plan) -> Found:
         tasks = [asyncio.create_task(follower.follow()) for follower in followers]
         await asyncio.gather(*(follower.begun.wait() for follower in followers))
         found.delays.clear()  # those of events from before
+        begun = time.process_time()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.read)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    found.cpu_seconds = time.process_time() - begun
     found.received = sum(len(follower.ids) for follower in followers)
     found.missed = _missed(followers)
     return found
@@ -114,4 +119,4 @@ def _missed(followers: list[Follower]) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(follow(parts.plan(Plan))))))
+    print(json.dumps(asdict(uvloop.run(follow(parts.plan(Plan))))))

@@ -80,7 +80,7 @@ def _all(load: dict[str, Any]) -> list[float]:
 
 
 _LOAD_HEADS = (
-    "load", "reads", "p50", "p95", "p99", "slowest", "errors", "sent late", "API",
+    "load", "reads", "p50", "p95", "p99", "slowest", "errors", "304", "sent late", "API", "others",
     "events", "event delay p50", "p99", "half-open connections opened",
 )  # fmt: skip
 
@@ -93,8 +93,10 @@ def _load_row(name: str, load: dict[str, Any]) -> list[str]:
         f"{len(reads):,}",
         *_spread(reads),
         str(len(load["reads"]["errors"])),
+        f"{load['reads']['unchanged'] / max(1, len(reads)):.0%}",
         f"{percentile(load['reads']['late'], 99):.0f}",
         f"{load['api_cpu_share']:.0%}",
+        f"{sum(load['cpu_shares'].values()):.0%}",
         f"{len(delays):,}",
         f"{percentile(delays, 50):.0f}",
         f"{percentile(delays, 99):.0f}",

@@ -105,19 +105,33 @@ def load(http: httpx.Client, plan: generator.Plan, streams: int, half_open: int)
     follow = followers.Plan(plan.url, plan.tokens, plan.jobs, streams)
     halves = ("benchmarks.load.half_open", http.base_url.host, http.base_url.port or 80, plan.tokens[0], half_open)
     with parts.running("benchmarks.load.followers", follow) as streaming, parts.running(*halves) as holding:
-        started, before = time.monotonic(), _api_seconds()
+        started, before, jobs = time.monotonic(), _api_seconds(), _player_seconds()
         reads = parts.run("benchmarks.load.generator", plan)
         seconds, after = time.monotonic() - started, _api_seconds()
+        found = streaming.end()
         return {
             "rate": plan.rate,
             "reads": reads,
             "api_cpu_share": (after - before) / seconds,
-            "streams": streaming.end(),
+            "cpu_shares": {
+                "generator": reads["cpu_seconds"] / seconds,
+                "streams": found["cpu_seconds"] / seconds,
+                "jobs": (_player_seconds() - jobs) / seconds,
+            },
+            "streams": found,
             "half_open": {"connections": half_open, **holding.end()},
         }
 
 
 def _api_seconds() -> float:
     """Return how long the API's processes have used a core, all together."""
-    processes = (child for child in psutil.Process().children() if "service" in child.cmdline())
+    return _seconds("service")
+
+
+def _player_seconds() -> float:
+    return _seconds("benchmarks.load.player")
+
+
+def _seconds(module: str) -> float:
+    processes = (child for child in psutil.Process().children() if module in child.cmdline())
     return sum(sum(process.cpu_times()[:2]) for process in processes)
