@@ -5,11 +5,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from benchmarks.nets.what import What
 from benchmarks.quality.engines import OURS
 from benchmarks.quality.outcome import Outcome
 from loopwright.comparing.protocol import EngineResult
+from loopwright.comparing.ratios import Ratio, Samples, paired
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class NetOutcome:
     Attributes:
         idle: The engines on an idle machine.
         loaded: The same beside other work.
+        fleet: What the fleet measures in the rounds of the idle machine, by `What`; older lines have nothing.
         tuned: What the service says of the job.
         starts: Seconds and MiB of fresh processes that load the net, by engine.
     """
@@ -26,6 +30,7 @@ class NetOutcome:
     name: str
     idle: Outcome
     loaded: Outcome
+    fleet: Mapping[str, EngineResult]
     tuned: Mapping[str, Any]
     starts: Mapping[str, Sequence[Mapping[str, float]]]
 
@@ -40,15 +45,27 @@ class NetOutcome:
         seconds = self.idle.latency(OURS)
         return None if seconds is None else 1e6 * seconds
 
-    @property
-    def measured_over_process(self) -> float | None:
-        """Time of the whole model on the fleet over that in the user's process."""
-        return self.tuned["measured_us"] / self.process_us if self.tuned["measured_us"] and self.process_us else None
+    @cached_property
+    def measured_over_process(self) -> Ratio | None:
+        """Time of the whole model on the fleet over that in the user's process, in the same rounds."""
+        return _paired(self._fleet(What.MODEL), self._ours)
+
+    @cached_property
+    def process_over_sum(self) -> Ratio | None:
+        """Time in the user's process over the sum of the certified functions' times, in the same rounds."""
+        return _paired(self._ours, self._fleet(What.FUNCTIONS))
 
     @property
-    def process_over_sum(self) -> float | None:
-        """Time in the user's process over the sum of the functions' certified times; None if some have none."""
-        return self.process_us / self.tuned["sum_us"] if self.process_us and self.tuned["sum_us"] else None
+    def _ours(self) -> Samples:
+        return self.idle.engines[OURS].samples
+
+    def fleet_us(self, what: What) -> float | None:
+        """Microseconds of a call as the fleet measured it in the same rounds."""
+        seconds = [each for process in self._fleet(what) for each in process]
+        return 1e6 * statistics.median(seconds) if seconds else None
+
+    def _fleet(self, what: What) -> Samples:
+        return self.fleet[what].samples if what in self.fleet else []
 
     def start(self, engine: str, figure: str) -> float:
         """Return the median of a figure of the fresh processes: ``seconds`` or ``resident_mib``."""
@@ -57,7 +74,14 @@ class NetOutcome:
 
 def outcomes(lines: Sequence[Mapping[str, Any]]) -> list[NetOutcome]:
     return [
-        NetOutcome(line["net"], _outcome(line, "idle"), _outcome(line, "loaded"), line["tuned"], line["starts"])
+        NetOutcome(
+            name=line["net"],
+            idle=_outcome(line, "idle"),
+            loaded=_outcome(line, "loaded"),
+            fleet={name: EngineResult.from_json(result) for name, result in line.get("fleet", {}).items()},
+            tuned=line["tuned"],
+            starts=line["starts"],
+        )
         for line in lines
     ]
 
@@ -74,3 +98,8 @@ def _outcome(line: Mapping[str, Any], state: str) -> Outcome:
         tuned=None,
         stock=None,
     )
+
+
+def _paired(numerator: Samples, denominator: Samples) -> Ratio | None:
+    """Return the ratio within rounds; None if there is no round with both."""
+    return paired(numerator, denominator) if any(numerator) and any(denominator) else None

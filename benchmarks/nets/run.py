@@ -1,4 +1,4 @@
-"""Tunes each net in a job of limited time, and measures it as a user's process runs it, beside other engines.
+"""Tunes each net in a job of limited time, and measures it in a user's process, beside other engines and the fleet.
 
 An interrupted run continues with the nets that have no result yet.
 """
@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from benchmarks.nets.fleet import clocks
 from benchmarks.nets.nets import NETS
 from benchmarks.nets.timing import starts, timed
 from benchmarks.quality.engines import OURS
@@ -24,6 +25,7 @@ from benchmarks.services import embedded, scratch
 from loopwright import Model
 from loopwright.comparing import writing
 from loopwright.comparing.files import Files
+from service.settings import Settings as ServiceSettings
 
 SMOKE = ("--only", "keyword-spotting", "--seconds", "20", "--rounds", "2")
 _MOST_TRIALS = 8192
@@ -53,18 +55,21 @@ def run(options: argparse.Namespace, raw: Raw) -> str | None:
     with scratch() as folder, embedded(options.port, folder / "service") as client:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         service = service_of(client.url, folder / "service")
+        database_url = ServiceSettings(data_dir=folder / "service").database
         for name in options.only:
             if (name,) in known:
                 continue
             try:
-                raw.append(measured(name, options, folder / name, service))
+                raw.append(measured(name, options, folder / name, service, database_url))
             except Exception:
                 traceback.print_exc()
                 failed.append(name)
     return f"without a result: {', '.join(failed)}" if failed else None
 
 
-def measured(name: str, options: argparse.Namespace, folder: Path, service: Service) -> dict[str, Any]:
+def measured(
+    name: str, options: argparse.Namespace, folder: Path, service: Service, database_url: str
+) -> dict[str, Any]:
     """Return the line of a net."""
     noted, net = conditions(), NETS[name]
     threads = noted["threads"]
@@ -72,10 +77,12 @@ def measured(name: str, options: argparse.Namespace, folder: Path, service: Serv
     files, _ = writing.write(folder, Model(net.model(), example_inputs=net.inputs()), "auto", with_onnx=True)
     line = {"net": name, "precision": files.precision, "tolerance": files.tolerance, "conditions": noted}
     began = time.monotonic()
-    line["tuned"] = tuned(name, files, options.seconds, service)
+    job = tuned(name, files, options.seconds, service)
+    line["tuned"] = job
     _tell(name, "tuned", began)
     names = [*_USUAL, _SLOW] if options.inductor else _USUAL
-    line |= timed(files, names, options.rounds, threads, service)
+    with clocks(database_url, job["job"], threads) as fleet:
+        line |= timed(files, names, options.rounds, threads, service, fleet)
     _tell(name, "timed", began)
     line["starts"] = starts(files, threads, service)
     _tell(name, "started anew", began)
@@ -95,6 +102,7 @@ def tuned(name: str, files: Files, seconds: float, service: Service) -> dict[str
         if job.error:
             print(f"{name}: {job.error}", flush=True)
         return outcome(job) | {
+            "job": job.id,
             "max_seconds": seconds,
             "seconds": took,
             "state": job.state,

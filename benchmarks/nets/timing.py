@@ -1,4 +1,4 @@
-"""Times of a net in all engines, idle and beside other work, and fresh processes that load it."""
+"""Times of a net in all engines, idle and beside other work, and on the fleet; fresh processes that load it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.busy import busy
 from benchmarks.code import ROOT
 from benchmarks.nets import fresh
+from benchmarks.nets.fleet import FleetClock
 from benchmarks.quality.engines import ENGINES, OURS
 from benchmarks.quality.service import Service
 from loopwright.comparing import processes
@@ -30,11 +31,15 @@ STARTS = 3
 _CACHED = replace(ENGINES[OURS], module="benchmarks.nets.cached")
 
 
-def timed(files: Files, names: Sequence[str], rounds: int, threads: int, service: Service) -> dict[str, Any]:
+def timed(
+    files: Files, names: Sequence[str], rounds: int, threads: int, service: Service, fleet: Sequence[FleetClock]
+) -> dict[str, Any]:
     """Return the `EngineResult` of each engine, ``idle`` and ``loaded``: with `OTHERS` beside it.
 
-    Both have the same processes, and the setting that is the fastest on the idle machine.
+    Both have the same processes, and the setting that is the fastest on the idle machine. The clocks of the ``fleet``
+    have their turns in the rounds of the idle machine.
     """
+    clocks = {clock.name: EngineResult() for clock in fleet}
     idle = {name: EngineResult() for name in names}
     loaded = {name: EngineResult() for name in names}
     for number in range(PROCESSES):
@@ -54,12 +59,13 @@ def timed(files: Files, names: Sequence[str], rounds: int, threads: int, service
                     for process in ready:
                         idle[process.name].choice = process.choose()
                         loaded[process.name] = replace(idle[process.name], samples=[])
-                processes.rounds(ready, idle, rounds, seed=2 * number)
+                processes.rounds([*ready, *fleet], idle | clocks, rounds, seed=2 * number)
                 with busy(OTHERS):
                     processes.rounds(ready, loaded, rounds, seed=2 * number + 1)
     return {
         "idle": {name: asdict(result) for name, result in idle.items()},
         "loaded": {name: asdict(result) for name, result in loaded.items()},
+        "fleet": {name: asdict(result) for name, result in clocks.items()},
     }
 
 

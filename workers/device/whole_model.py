@@ -63,7 +63,7 @@ class NotMeasured(Exception):
 
 @entry
 def time_model(device: Device, model: ModelProgram, confine: Confine) -> Iterator[ModelTimes | Clock]:
-    with Runner(lambda: _Model(device, model), confine) as runner:
+    with Runner(lambda: WholeModel(device, model), confine) as runner:
         if runner.name:
             yield ModelTimes((), runner.name)
             return
@@ -140,7 +140,7 @@ def _loops(seconds: Callable[[int], float]) -> tuple[int, int]:
     return number, min(max(loops, LEAST_LOOPS), MOST_LOOPS)
 
 
-class _Model:
+class WholeModel:
     """The model as a program of a runner, and after it, if there is time, without schedules.
 
     Its ``name`` is why it cannot be measured, or empty.

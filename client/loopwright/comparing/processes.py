@@ -10,11 +10,21 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from loopwright.codegen.host import lock as host_lock
 from loopwright.comparing.protocol import Answer, EngineChoice, EngineResult, Sample
 from loopwright.comparing.rest import wait_for_rest
+
+
+class Sampled(Protocol):
+    """What takes samples in rounds: the process of an engine, or another clock of the same model."""
+
+    @property
+    def name(self) -> str: ...
+
+    def sample(self) -> Sample:
+        """Return the seconds of a call. Raises RuntimeError: there will be none."""
 
 
 class EngineProcess:
@@ -96,7 +106,7 @@ def started(
             process.communicate()
 
 
-def rounds(ready: Sequence[EngineProcess], results: Mapping[str, EngineResult], count: int, *, seed: int) -> None:
+def rounds(ready: Sequence[Sampled], results: Mapping[str, EngineResult], count: int, *, seed: int) -> None:
     """Add ``count`` samples of each process to its engine's result, in an order that changes from round to round.
 
     Workers on this host neither build nor time meanwhile (`loopwright.codegen.host.lock`). An engine whose process ends
