@@ -1,8 +1,9 @@
-"""Runs both arms in alternating order, then times both results interleaved."""
+"""Runs both arms in alternating order, times both results interleaved, and then tunes some small functions."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -11,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import tvm
 from tvm.s_tir import meta_schedule as ms
 
 from benchmarks import stock
 from benchmarks.alone import threads_of_stock
 from benchmarks.runner import Raw, conditions
-from benchmarks.search.workloads import product
+from benchmarks.search.workloads import WORKLOADS, product
 from benchmarks.services import embedded, scratch
 from loopwright import Client
 from loopwright.codegen.host.threads import environment
 
 SMOKE = ("--rounds", "1", "--trials", "8")
 SIZE = 128
+SMALL = ("GMM-128", "C1D-1", "C2D-1", "DEP-1", "SFM-1")
+"""Functions that take tens of microseconds: what a trial costs is not their calls."""
 _RACE_ROUNDS = 25
 _SAMPLE_SECONDS = 0.02
 
@@ -56,8 +60,9 @@ def run(options: argparse.Namespace, raw: Raw) -> None:
             rounds.append({"seed": seed, "first": order[0], **{arm: arms[arm](seed) for arm in order}})
             print(json.dumps(rounds[-1]), flush=True)
         raced = race(client, target, folder / "stock0")
+        small = [tuned(client, target, name, options.trials) for name in SMALL]
     sizes = {"size": SIZE, "trials": options.trials}
-    raw.replace({**sizes, "conditions": noted, "target": target, "rounds": rounds, "race": raced})
+    raw.replace({**sizes, "conditions": noted, "target": target, "rounds": rounds, "race": raced, "small": small})
 
 
 def ours(client: Client, target: dict[str, Any], seed: int, trials: int) -> dict[str, Any]:
@@ -81,6 +86,33 @@ def ours(client: Client, target: dict[str, Any], seed: int, trials: int) -> dict
         "best_us": task.best_us,
         "failures": dict(task.failures),
     }
+
+
+def tuned(client: Client, target: dict[str, Any], name: str, trials: int) -> dict[str, Any]:
+    """One job of a small function: its seconds, the processor time of the whole service, and the certified time."""
+    started, before = time.monotonic(), processor_seconds()
+    job = client.submit(WORKLOADS[name](), target=target, max_trials=trials, name=name, force=True).wait(progress=False)
+    task = job.tasks[0]
+    assert job.state == "succeeded", job.error
+    line = {
+        "function": name,
+        "trials": task.trials,
+        "seconds": time.monotonic() - started,
+        "processor_seconds": processor_seconds() - before,
+        "best_us": task.best_us,
+    }
+    print(json.dumps(line), flush=True)
+    return line
+
+
+def processor_seconds() -> float:
+    """Return what this process's descendants have used so far, those that have ended among them."""
+    used = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used += times.user + times.system + times.children_user + times.children_system
+    return used
 
 
 def race(client: Client, target: dict[str, Any], work_dir: Path) -> dict[str, Any]:

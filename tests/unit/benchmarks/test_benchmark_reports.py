@@ -51,6 +51,19 @@ def test_packing_without_a_run_says_what_to_do() -> None:
         replace(report_of("main-job"), name="no-such-report").write(raw=[])
 
 
+def test_the_rate_of_small_functions_counts_once_they_were_tuned() -> None:
+    report = report_of("main-job")
+    [line] = unpack(report.results)
+    assert "Not measured: trials a second, small functions, median (no result)." in report.render(
+        [line | {"small": []}]
+    )
+    job = {"function": "SFM-1", "trials": 128, "processor_seconds": 25.6, "best_us": 31.25}
+    small = [job | {"seconds": seconds} for seconds in (64.0, 16.0, 10.0)]
+    page = report.render([line | {"small": small}])
+    assert "| trials a second, small functions, median | 6/s | 10/s | 8.0/s | must reached |" in page
+    assert "| SFM-1 | 128 | 64.0 | 2.0 | 200 | 31.2 |" in page
+
+
 def test_the_last_raw_line_counts_and_a_torn_line_does_not(tmp_path: Path) -> None:
     raw = Raw(tmp_path / "some" / "raw.jsonl")
     assert raw.lines() == []
