@@ -355,6 +355,7 @@ class BestView:
 class RecordView:
     """A measured trial, wherever it came from; ``job_id`` is None for an imported one.
 
+    ``sources`` say where the model of its job calls the function.
     ``sandbox`` and ``device_state`` are None for an imported one; ``device_state`` also for one of a CPU.
     """
 
@@ -377,6 +378,7 @@ class RecordView:
     tvm_version: str
     codegen_version: int
     job_id: str | None
+    sources: tuple[str, ...]
     certified: bool
     created_at: datetime
 

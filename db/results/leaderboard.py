@@ -51,7 +51,8 @@ class LeaderboardQuery:
 class LeaderboardRow:
     """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios.
 
-    ``regressed``: the best no longer holds, and no better certificate is known.
+    ``regressed``: the best no longer holds, and no better certificate is known. ``sources`` say where the model of that
+    job calls the function; None where the viewer does not see the job.
     """
 
     workload_hash: str
@@ -74,6 +75,7 @@ class LeaderboardRow:
     trial_id: str
     job_id: str | None
     job_name: str | None
+    sources: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def _rows(keys: Subquery, order: Sequence[ColumnElement[Any]]) -> Select[*tuple[
         .add_columns(DeviceClass.model, Best.baseline_median, Best.best_median, Best.speedup, Certificate.document)
         .add_columns(Best.spread, Best.peak_share, Trial.trace_json.is_(None), Best.created_at)
         .add_columns(Certificate.regressed_at.is_not(None), Best.certificate_id, Trial.id, Job.id, Job.name)
+        .add_columns(Task.sources)
         .join(keys, (keys.c.workload_hash == Best.workload_hash) & (keys.c.device_class_id == Best.device_class_id))
         .join(Workload, Workload.hash == Best.workload_hash)
         .join(DeviceClass, DeviceClass.id == Best.device_class_id)

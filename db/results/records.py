@@ -37,11 +37,11 @@ _ORDERS = {
 }
 
 
-def _measured() -> Select[Trial, str, str, str, bool]:
+def _measured() -> Select[Trial, str, str, str, list[str] | None, bool]:
     """Select measured trials with what `_view` needs of each."""
     certified = exists().where(Certificate.trial_id == Trial.id)
     return (
-        select(Trial, Workload.name, Target.json, Task.job_id, certified)
+        select(Trial, Workload.name, Target.json, Task.job_id, Task.sources, certified)
         .join(Workload, Trial.workload_hash == Workload.hash)
         .join(DeviceClass, Trial.device_class_id == DeviceClass.id)
         .join(Target, DeviceClass.target_id == Target.id)
@@ -68,7 +68,9 @@ def _known(row: Mapping[str, Any]) -> Exists:
     )
 
 
-def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certified: bool) -> RecordView:
+def _view(
+    trial: Trial, name: str, target_json: str, job_id: str | None, sources: list[str] | None, certified: bool
+) -> RecordView:
     assert trial.median is not None, "only measured trials are selected"
     return RecordView(
         id=trial.id,
@@ -90,6 +92,7 @@ def _view(trial: Trial, name: str, target_json: str, job_id: str | None, certifi
         tvm_version=trial.tvm_version,
         codegen_version=trial.codegen_version,
         job_id=job_id,
+        sources=tuple(sources or ()),
         certified=certified,
         created_at=trial.created_at,
     )
@@ -156,6 +159,12 @@ class Records:
                 certificate=certificate_of_record(session, record_id),
                 imported=_imported(session, record_id),
             )
+
+    def sources(self, record_id: str) -> tuple[str, ...]:
+        """Return where the model of a record's job calls the function; nothing where that is not known or not seen."""
+        wanted = select(Task.sources).join(Trial, Trial.task_id == Task.id).where(Trial.id == record_id)
+        with self._sessions.read() as session:
+            return tuple(session.scalar(wanted) or ())
 
     def ancestors(self, record_id: str) -> list[RecordView]:
         """Return the parent of a record, the parent's parent and so on, as far as they were measured and are stored."""

@@ -20,7 +20,7 @@ from service.identity.visitor import Asking
 from service.jobs.sent import on_wire
 from service.problems import ProblemError
 from service.units import micros
-from service.workloads.decisions import SAMPLED, in_words
+from service.workloads import decisions
 from tuner.budget import Budget
 from tuner.inspection.answers import DecisionTable
 from tuner.types import DeviceClass
@@ -36,6 +36,10 @@ def start_ablation(ctx: Ctx, visitor: Asking, record_id: str, request: Request, 
     if found.record.trace_json is None:
         raise ProblemError(
             422, "nothing-to-ablate", "This record is the unscheduled program, which makes no decisions."
+        )
+    if not decisions.are_in(found.record.trace_json):
+        raise ProblemError(
+            422, "nothing-to-ablate", "This schedule makes no decisions, so there is nothing to replace in it."
         )
     new = NewJob(
         name=f"ablation of {found.record.name}"[: labels.LONGEST],
@@ -126,7 +130,7 @@ def _changes(table: DecisionTable, before: int | None, after: int | None) -> lis
         return []
     found = []
     for position, column in enumerate(table.columns):
-        values = [in_words(column.categories, table.rows[row][position]) for row in (before, after)]
-        if column.kind in SAMPLED and values[0] != values[1]:
+        values = [decisions.in_words(column.categories, table.rows[row][position]) for row in (before, after)]
+        if column.kind in decisions.SAMPLED and values[0] != values[1]:
             found.append(schemas.DecisionChange(name=column.name, before=values[0], after=values[1]))
     return found

@@ -37,7 +37,7 @@ def run(
     assert trace_json is not None, "a baseline has no decisions"
     neighbours = variants(found)
     if not neighbours.found:
-        raise SearchFailed("the schedule has no neighbours: its decisions were not stored, or nothing else fits")
+        raise SearchFailed("each program that differs in one decision is refused, or is the same program")
     ablated = ablate(
         stored_workload(database, found.record.workload_hash),
         neighbours.outputs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Literal
 
 from fastapi import APIRouter
 
@@ -18,6 +19,9 @@ from service.workloads import decisions
 from service.workloads.roof import Roof, roof
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=ParsedRoute)
+
+_Decision = schemas.Neighbour | schemas.EstimatedDecision
+_Undecided = Literal["unscheduled", "no decisions", "unmeasured"]
 
 _DECIDED = 3
 """Functions whose decisions are looked at: their traces are read in a child process."""
@@ -35,21 +39,23 @@ def get_bottlenecks(ctx: Ctx, job_id: str) -> schemas.Bottlenecks:
     workloads = ctx.database.workloads.summaries([task.workload_hash for task in tasks])
     peaks = ctx.database.devices.peaks(view.device_class_id)
     longest = sorted(tasks, key=_seconds, reverse=True)[:_DECIDED]
-    of_model = None if view.has_variants or len(tasks) < len(every) else math.fsum(map(_seconds, tasks))
+    untimed = len(every) - len(tasks)
+    total = None if view.has_variants or not tasks else math.fsum(map(_seconds, tasks))
     found = [
         _bottleneck(
             task,
             roof(workloads[task.workload_hash], peaks, task.best_secs),
             _decision(ctx, task, view.device_class_id) if task in longest else None,
-            of_model,
+            total if untimed == 0 else None,
         )
         for task in tasks
     ]
     return schemas.Bottlenecks(
         functions=sorted(found, key=lambda each: each.us if each.left_us is None else each.left_us, reverse=True),
-        us=None if of_model is None else micros(of_model),
-        left_us=None if of_model is None else _sum(each.left_us for each in found),
-        unknown_us=None if of_model is None else math.fsum(each.us for each in found if each.limit is None),
+        untimed=untimed,
+        us=None if total is None else micros(total),
+        left_us=None if total is None else _sum(each.left_us for each in found),
+        unknown_us=None if total is None else math.fsum(each.us for each in found if each.limit is None),
     )
 
 
@@ -65,7 +71,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 def _bottleneck(
     task: TaskView,
     limit: Roof | None,
-    decision: schemas.Neighbour | schemas.EstimatedDecision | None,
+    decision: _Decision | _Undecided | None,
     of_model: float | None,
 ) -> schemas.Bottleneck:
     seconds = _seconds(task)
@@ -82,15 +88,22 @@ def _bottleneck(
         roof_us=micros(least),
         left_us=None if least is None else micros(max(0.0, seconds - least)),
         library=library(task.library),
-        decision=decision,
+        decision=None if isinstance(decision, str) else decision,
+        undecided=decision if isinstance(decision, str) else None,
     )
 
 
-def _decision(ctx: Context, task: TaskView, device_class: str) -> schemas.Neighbour | schemas.EstimatedDecision | None:
+def _decision(ctx: Context, task: TaskView, device_class: str) -> _Decision | _Undecided | None:
+    """Return the decision that mattered most in the best of a task, or why none is known; None without a best."""
     if task.record_id is None:
         return None
+    trace_json = ctx.database.records.get(task.record_id).record.trace_json
+    if trace_json is None:
+        return "unscheduled"
+    if not decisions.are_in(trace_json):
+        return "no decisions"
     measured = _measured(ctx, task.record_id)
-    return measured or _estimated(ctx, task.workload_hash, device_class, task.record_id)
+    return measured or _estimated(ctx, task.workload_hash, device_class, task.record_id) or "unmeasured"
 
 
 def _measured(ctx: Context, record_id: str) -> schemas.Neighbour | None:

@@ -16,6 +16,7 @@ from db.engine.changes import Topic
 from db.results.leaderboard import LeaderboardQuery, LeaderboardRow
 from loopwright import schemas
 from loopwright.codegen.machine.names import machine_name
+from loopwright.codegen.source_text import shortened
 from service.api.answers import CLOCK_SECONDS, LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import LIVE_SECONDS, Context, Ctx
@@ -145,6 +146,7 @@ def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
         certificate_id=row.certificate_id,
         job_id=row.job_id,
         job_name=row.job_name,
+        source=shortened(row.sources or ()) or None,
     )
 
 

@@ -23,6 +23,7 @@ from loopwright import schemas
 from loopwright.codegen.machine.names import machine_name
 from loopwright.codegen.math_mode import applied_math
 from loopwright.codegen.rule import applied_rule
+from loopwright.codegen.source_text import shortened
 from loopwright.codegen.weights.packed_weight import packs_weight
 from service.records.reproduce import reproduce
 from service.units import micros
@@ -146,6 +147,7 @@ def record(view: RecordView) -> schemas.Record:
         id=view.id,
         workload_hash=view.workload_hash,
         name=view.name,
+        source=shortened(view.sources) or None,
         candidate=view.candidate_hash,
         target=json.loads(view.target_json),
         device_class=view.device_class_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from db.results.insight import MeasuredTrace
@@ -31,6 +32,11 @@ def fastest(
         ),
     )
     return trials, table
+
+
+def are_in(trace_json: str) -> bool:
+    """Return whether a trace has decisions: the schedules of some rules sample nothing, and an import may lack them."""
+    return bool(json.loads(trace_json)[1])
 
 
 def in_words(categories: list[str] | None, value: float | None) -> str:

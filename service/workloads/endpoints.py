@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from db.engine.changes import Topic
 from db.views import WorkloadView
 from loopwright import schemas
+from loopwright.codegen.source_text import shortened
 from service.api.answers import LONGEST_SECONDS, kept
 from service.bodies.route import ParsedRoute
 from service.context import Ctx, Paging
@@ -50,8 +51,12 @@ def get_workload(ctx: Ctx, workload_hash: str) -> schemas.WorkloadDetail:
     """Return a workload with its program and its certified bests."""
     found = ctx.database.workloads.get(workload_hash)
     bests = ctx.database.certificates.bests(workload_hash=workload_hash)
+    sources = ctx.database.records.sources(bests.items[0].certificate.trial_id) if bests.items else ()
     return schemas.WorkloadDetail(
-        **dict(_workload(found.summary)), script=found.script, bests=[wire.best(view) for view in bests.items]
+        **dict(_workload(found.summary)),
+        source=shortened(sources) or None,
+        script=found.script,
+        bests=[wire.best(view) for view in bests.items],
     )
 
 

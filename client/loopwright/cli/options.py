@@ -183,9 +183,9 @@ def _number(text: str) -> int:
 
 
 def default_name(model: str) -> str | None:
-    """Return the name of a job for a model's file: its stem, unless that says nothing."""
+    """Return the name of a job for a model: the stem of its file, unless that says nothing, or its name in a script."""
     stem = Path(model).stem
-    return None if stem == "main" else stem
+    return stem if stem != "main" else model.partition(".py:")[2] or None
 
 
 def connect(context: typer.Context) -> Client:

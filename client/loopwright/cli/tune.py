@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from loopwright.cli.following import show, waiting
-from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Web, connect, to_model
+from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Web, connect, default_name, to_model
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.service import start_in
 from loopwright.cli.views import show_comparison
@@ -62,7 +61,7 @@ def tune(
         start_in(config.data_folder(), is_told=not as_json)
     with connect(context) as client:
         job = client.submit(
-            source, max_trials=max_trials, max_seconds=max_seconds, until="plateau", name=name or Path(model).stem
+            source, max_trials=max_trials, max_seconds=max_seconds, until="plateau", name=name or default_name(model)
         )
         address = client.access.login_url(job.page) if is_local else job.url
         if web:

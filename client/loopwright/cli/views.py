@@ -250,6 +250,7 @@ def show_record(record: schemas.RecordDetail) -> None:
     facts = [
         ("record", record.id),
         ("workload", f"{record.workload_hash} ({record.name})"),
+        *([] if record.source is None else [("source", record.source)]),
         ("target", json.dumps(record.target, sort_keys=True)),
         ("device class", _machine(record)),
         ("median", f"{latency(record.median_us)} of {samples}"),

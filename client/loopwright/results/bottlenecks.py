@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from loopwright import schemas
-from loopwright.results.tables import ALIKE, Column, Layout, Row, changed
+from loopwright.results.tables import ALIKE, Column, Layout, Row, called, changed
 from loopwright.results.units import interval_words, latency, plural, ratio
-
-
-def called(function: schemas.Bottleneck) -> str:
-    """Return what people call a function: where the model calls it, or else its name."""
-    return function.source or function.name
 
 
 def in_words(found: schemas.Bottlenecks) -> list[str]:
@@ -20,18 +15,28 @@ def in_words(found: schemas.Bottlenecks) -> list[str]:
     share = "" if longest.model_share is None else f", {_share(longest.model_share)} of the functions' time"
     words = [
         f"{called(longest)} takes {latency(longest.us)}{share}{_limit(longest)}{_library(longest)}",
-        f"its decision that matters most: {decision_words(longest.decision)}",
+        f"its decision that matters most: {decision_words(longest)}",
     ]
     if found.us is not None and found.left_us is not None:
         unknown = f"; the limits of {latency(found.unknown_us)} are not known" if found.unknown_us else ""
-        words.append(f"{latency(found.left_us)} of {latency(found.us)} are above what the machine allows{unknown}")
+        untimed = f"; {plural(found.untimed, 'function')} more without a latency" if found.untimed else ""
+        words.append(
+            f"{latency(found.left_us)} of {latency(found.us)} are above what the machine allows{unknown}{untimed}"
+        )
     return words
 
 
-def decision_words(decision: schemas.Neighbour | schemas.EstimatedDecision | None) -> str:
-    """Return a decision, what it brings, and how that is known."""
+_UNDECIDED = {
+    "unscheduled": "none; the best is the program without a schedule",
+    "no decisions": "none; its schedule makes no decisions",
+}
+
+
+def decision_words(function: schemas.Bottleneck) -> str:
+    """Return the decision that mattered most in a function, what it brings, and how that is known."""
+    decision = function.decision
     if decision is None:
-        return "not known; `loopwright record ablate` measures it"
+        return _UNDECIDED.get(function.undecided or "", "not known; `loopwright record ablate` measures it")
     if isinstance(decision, schemas.EstimatedDecision):
         return (
             f"{decision.name} is {decision.value}, by a model of {plural(decision.trials, 'trial')}, of which it "
@@ -41,6 +46,8 @@ def decision_words(decision: schemas.Neighbour | schemas.EstimatedDecision | Non
     slowdown = decision.slowdown
     if slowdown is None:
         return changes
+    if slowdown.low <= 1:
+        return f"none that its ablation shows; {changes} takes {interval_words(slowdown)} of the time"
     return f"{changes} takes {ratio(slowdown.value, slowdown)} the time ({interval_words(slowdown)})"
 
 

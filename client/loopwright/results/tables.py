@@ -5,6 +5,7 @@ from __future__ import annotations
 import html as markup
 import importlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -21,6 +22,7 @@ SHOWN = 50
 TRIVIAL = 0.01
 """Of a model's time, below which a task is not shown by itself; in models of more than `FEW` tasks."""
 FEW = 5
+_LETTER = re.compile(r"[^\W\d_]")
 ALIKE = 1.005
 """Latencies whose ratio is smaller are shown as 1.00x."""
 
@@ -153,9 +155,14 @@ def _library(task: schemas.Task) -> str:
     return f", {task.library.name.split()[0]} {ratio(task.best_us / task.library.us)} faster"
 
 
-def called(task: schemas.Task) -> str:
-    """Return what people call a task: where the model calls the function, or else the name of the function."""
-    return task.source or task.name
+def called(function: schemas.Task | schemas.Bottleneck | schemas.Record) -> str:
+    """Return what people call a function: where the model calls it, or else its name.
+
+    A place without a word, as that of a layer of ``nn.Sequential``, goes with the name.
+    """
+    if function.source is None:
+        return function.name
+    return function.source if _LETTER.search(function.source) else f"{function.source} ({function.name})"
 
 
 def _target(named: tuple[str, schemas.Job]) -> Row:
@@ -187,7 +194,7 @@ def _best(best: schemas.Best) -> Row:
 def _record(record: schemas.Record) -> Row:
     imported = record.job_id is None and record.sandbox is None
     certified = "yes" if record.certified else "imported" if imported else "no"
-    return (record.id, record.name, latency(record.median_us), certified, record.device_class)
+    return (record.id, called(record), latency(record.median_us), certified, record.device_class)
 
 
 def by_share(tasks: Sequence[schemas.Task]) -> tuple[list[schemas.Task], list[schemas.Task]]:

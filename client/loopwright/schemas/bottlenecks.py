@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from loopwright.schemas.ablations import Neighbour
 from loopwright.schemas.base import Wire
 from loopwright.schemas.workloads import Library
@@ -48,8 +50,11 @@ class Bottleneck(Wire):
     """Time of a vendor's library for one call, as `Task.library`."""
     decision: Neighbour | EstimatedDecision | None
     """The decision that mattered most: as an ablation of the best measured it, else as a model of the trials estimates
-    it. Only for the three functions that take most time; None for others, for the unscheduled program, and where the
-    trials are too few."""
+    it. Only for the three functions that take most time; None for others, and for the reasons of ``undecided``."""
+    undecided: Literal["unscheduled", "no decisions", "unmeasured"] | None
+    """Why ``decision`` is None: the best is the unscheduled program, its schedule makes no decisions, or the trials are
+    too few for an estimate, and no ablation has measured it. None with a decision, and for functions that are not
+    looked at."""
 
 
 class Bottlenecks(Wire):
@@ -58,10 +63,11 @@ class Bottlenecks(Wire):
     functions: list[Bottleneck]
     """Those with a latency: those with most time left first, and before them those whose limit is not known if they
     take more."""
+    untimed: int
+    """Functions without a latency, which no sum below has."""
     us: float | None
-    """``us`` of all functions; None until each has a latency, and for several shapes, of which a run of the model has
-    one."""
+    """``us`` of these functions; None if there is none, and for several shapes, of which a run of the model has one."""
     left_us: float | None
-    """``left_us`` of all functions that have a limit; None if none has, and where ``us`` is None."""
+    """``left_us`` of those that have a limit; None if none has, and where ``us`` is None."""
     unknown_us: float | None
     """``us`` of the functions without a limit; None where ``us`` is None."""

@@ -56,6 +56,8 @@ class LeaderboardRow(Wire):
     """The job that found it; None if it is not known."""
     job_name: str | None
     """Its name; None if it is not known."""
+    source: str | None = None
+    """Where the model of that job calls the function, as `Task.source`."""
 
 
 class Leaderboard(Wire):

@@ -21,6 +21,8 @@ class Record(Wire):
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
     """Name of the function."""
+    source: str | None = None
+    """Where the model of its job calls the function, as `Task.source`."""
     candidate: str = ""
     """Digest of its trace, by which certificates name contenders; empty from services before they gave it."""
     target: dict[str, Any]

@@ -168,6 +168,8 @@ class Best(Wire):
 class WorkloadDetail(Workload):
     """A workload with its program and its certified bests."""
 
+    source: str | None = None
+    """Where the model in which its newest best was found calls it, as `Task.source`; None without such a best."""
     script: str
     """Its TVMScript, unscheduled."""
     bests: list[Best]

@@ -49,7 +49,11 @@ def test_a_row_of_the_leaderboard(api: Api, job: dict[str, Any]) -> None:
     assert (row["job_id"], row["job_name"], row["record_id"]) == (job["id"], "a product", task["record_id"])
     assert (row["baseline_us"], row["best_us"], row["speedup"]) == pytest.approx((1000, 100, 10))
     assert row["spread"] == 0.0
-    certificate = api.get(f"/records/{task['record_id']}")["certificate"]
+    record = api.get(f"/records/{task['record_id']}")
+    certificate = record["certificate"]
+    assert task["source"]
+    named = (row, record, api.get(f"/workloads/{task['workload_hash']}"))
+    assert {each["source"] for each in named} == {task["source"]}
     (point,) = api.get(f"/workloads/{task['workload_hash']}/history")["items"]
     assert row["interval"] == task["interval"] == point["interval"] == certificate["interval"]
     assert certificate["interval"]["value"] == pytest.approx(10)
@@ -174,8 +178,10 @@ def test_bottlenecks(api: Api, job: dict[str, Any]) -> None:
     assert decision["trials"] == 4 * ROUNDS
     assert float(decision["value"]) == decisions["rows"][0]["values"][decisions["columns"].index(most)]
     assert api.http.get("/api/v1/jobs/none/bottlenecks", headers=api.headers).status_code == 404
+    assert (function["undecided"], found["untimed"]) == (None, 0)
     waiting = api.submit(product(36))
-    assert api.get(f"/jobs/{waiting['id']}/bottlenecks")["functions"] == []
+    none = api.get(f"/jobs/{waiting['id']}/bottlenecks")
+    assert (none["functions"], none["us"], none["untimed"]) == ([], None, 1)
 
 
 @pytest.mark.parametrize("what", ["decisions", "predictions", "roofline"])

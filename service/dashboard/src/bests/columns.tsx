@@ -35,6 +35,7 @@ export const columns: Columns<LeaderboardRow> = [
     cell: ({ row: { original: best } }) => (
       <WorkloadName
         name={best.name}
+        source={best.source}
         hash={best.workload_hash}
         to={workloadPath(best.workload_hash, best.device_class)}
       />

@@ -11,6 +11,7 @@ import { Ready } from "../components/ready";
 import { ShareBar } from "../components/share-bar";
 import { useFlag } from "../components/use-query-state";
 import { WorkloadName, workloadPath } from "../components/workload-name";
+import { functionName } from "../format/function-name";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { effectsOf } from "../records/ablation";
 import { ablationQuery, useAblate } from "../records/queries";
@@ -18,12 +19,12 @@ import classes from "./bottleneck-panel.module.css";
 import {
   decisionInWords,
   functionInWords,
-  functionName,
   leftInWords,
   libraryGainOf,
   longestOf,
   measuredInWords,
   reachedOf,
+  undecidedInWords,
 } from "./bottlenecks";
 import { bottlenecksQuery } from "./queries";
 
@@ -52,7 +53,7 @@ function Content({ found, deviceClass }: { found: Bottlenecks; deviceClass: stri
         <dt>Bottleneck</dt>
         <dd>
           <Link to={workloadPath(longest.workload_hash, deviceClass)} className="link">
-            <Breakable name={functionName(longest)} />
+            <Breakable name={functionName(longest, found.functions)} />
           </Link>
           {`. ${functionInWords(longest)}`}
         </dd>
@@ -80,6 +81,7 @@ function Decision({ of, recordId }: { of: Bottleneck; recordId: string }) {
   const [newest] = effectsOf(ablation?.result?.neighbours ?? []);
   const words = newest ? measuredInWords(newest) : decisionInWords(of.decision);
   const isRunning = ablation != null && !isFinished(ablation.state);
+  const mayBeMeasured = words === null ? of.undecided === "unmeasured" : !words.isMeasured;
   return (
     <Stack gap={4} align="flex-start">
       <span>
@@ -88,7 +90,7 @@ function Decision({ of, recordId }: { of: Bottleneck; recordId: string }) {
             <code className={classes.decision}>{words.decision}</code> {words.worth}
           </>
         ) : (
-          "Not known: too few trials, or a program without decisions."
+          undecidedInWords(of)
         )}
       </span>
       <Group gap="sm">
@@ -101,7 +103,7 @@ function Decision({ of, recordId }: { of: Bottleneck; recordId: string }) {
             measures what each decision brings …
           </Text>
         )}
-        {maySubmit && !isRunning && !words?.isMeasured && (
+        {maySubmit && !isRunning && mayBeMeasured && (
           <Button
             size="compact-sm"
             variant="default"

@@ -1,6 +1,13 @@
 import { expect, it } from "vitest";
 import type { Bottleneck, Bottlenecks } from "../api/types";
-import { decisionInWords, functionInWords, leftInWords, longestOf, reachedOf } from "./bottlenecks";
+import {
+  decisionInWords,
+  functionInWords,
+  leftInWords,
+  longestOf,
+  reachedOf,
+  undecidedInWords,
+} from "./bottlenecks";
 
 function bottleneck(name: string, changes: Partial<Bottleneck> = {}): Bottleneck {
   return {
@@ -16,6 +23,7 @@ function bottleneck(name: string, changes: Partial<Bottleneck> = {}): Bottleneck
     left_us: 300,
     library: null,
     decision: null,
+    undecided: null,
     ...changes,
   };
 }
@@ -24,8 +32,8 @@ const words = (text: string | null) => text?.replaceAll("\u00a0", " ");
 
 it("the longest function is not the one with most time left", () => {
   const functions = [bottleneck("a"), bottleneck("b", { us: 500, left_us: 10 })];
-  expect(longestOf({ functions, us: 900, left_us: 310, unknown_us: 0 })?.name).toBe("b");
-  expect(longestOf({ functions: [], us: 0, left_us: null, unknown_us: 0 })).toBeUndefined();
+  expect(longestOf({ functions, us: 900, left_us: 310, unknown_us: 0, untimed: 0 })?.name).toBe("b");
+  expect(longestOf({ functions: [], us: 0, left_us: null, unknown_us: 0, untimed: 0 })).toBeUndefined();
 });
 
 it("a function is told with its limit and its library", () => {
@@ -48,10 +56,11 @@ it("the time left is of the functions with a limit", () => {
     bottleneck("a"),
     bottleneck("b", { left_us: 100 }),
   ];
-  const found: Bottlenecks = { functions, us: 1200, left_us: 400, unknown_us: 400 };
+  const found: Bottlenecks = { functions, us: 1200, left_us: 400, unknown_us: 400, untimed: 0 };
   expect(words(leftInWords(found))).toBe(
     "400 µs of 1.20 ms are above what the device's peaks allow; 75% of it in a. For 400 µs more, the limit is not known.",
   );
+  expect(words(leftInWords({ ...found, untimed: 2 }))).toMatch(/2 functions more without a latency\.$/);
   expect(leftInWords({ ...found, left_us: null })).toBeNull();
   expect(reachedOf(bottleneck("a", { roof_us: 410 }))).toBe(1);
 });
@@ -67,4 +76,6 @@ it("a decision is told with how its worth is known", () => {
   expect(estimated?.worth).toContain("62% of the differences between 24 trials");
   expect(estimated?.isMeasured).toBe(false);
   expect(decisionInWords(null)).toBeNull();
+  expect(undecidedInWords(bottleneck("a", { undecided: "unscheduled" }))).toContain("without a schedule");
+  expect(undecidedInWords(bottleneck("a"))).toBe("Not known yet.");
 });

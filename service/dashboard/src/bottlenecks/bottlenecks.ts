@@ -1,14 +1,10 @@
 import type { Bottleneck, Bottlenecks } from "../api/types";
+import { functionName } from "../format/function-name";
 import { formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
 import { type DecisionEffect, effectsOf, effectWords } from "../records/ablation";
 
 /** A ratio that is smaller is shown as 1.00×. */
 const ALIKE = 1.005;
-
-/** What people call a function: where the model calls it, if it is known. */
-export function functionName({ source, name }: Bottleneck): string {
-  return source ?? name;
-}
 
 /** The function that takes most of the model's time. */
 export function longestOf({ functions }: Bottlenecks): Bottleneck | undefined {
@@ -51,15 +47,16 @@ function libraryInWords(name: string, gain: number): string {
 }
 
 /** The time above what the machine allows, and where most of it is; null where no limit is known. */
-export function leftInWords({ functions, us, left_us, unknown_us }: Bottlenecks): string | null {
+export function leftInWords({ functions, untimed, us, left_us, unknown_us }: Bottlenecks): string | null {
   if (us === null || left_us === null) return null;
   const [most] = functions.filter((each) => each.left_us !== null);
   const where =
     most?.left_us && left_us > 0 && functions.length > 1
-      ? `; ${formatShare(most.left_us / left_us)} of it in ${functionName(most)}`
+      ? `; ${formatShare(most.left_us / left_us)} of it in ${functionName(most, functions)}`
       : "";
   const unknown = unknown_us ? ` For ${formatLatency(unknown_us)} more, the limit is not known.` : "";
-  return `${formatLatency(left_us)} of ${formatLatency(us)} are above what the device's peaks allow${where}.${unknown}`;
+  const others = untimed > 0 ? ` ${plural(untimed, "function")} more without a latency.` : "";
+  return `${formatLatency(left_us)} of ${formatLatency(us)} are above what the device's peaks allow${where}.${unknown}${others}`;
 }
 
 /** A decision, and what is known of its worth: by a race, or by a model of the trials. */
@@ -67,6 +64,17 @@ export interface DecisionWords {
   decision: string;
   worth: string;
   isMeasured: boolean;
+}
+
+const UNDECIDED: Record<NonNullable<Bottleneck["undecided"]>, string> = {
+  unscheduled: "None: the best is the program without a schedule.",
+  "no decisions": "None: the schedule makes no decisions.",
+  unmeasured: "Not known yet: there are too few trials for an estimate.",
+};
+
+/** Why no decision is named. */
+export function undecidedInWords({ undecided }: Bottleneck): string {
+  return undecided === null ? "Not known yet." : UNDECIDED[undecided];
 }
 
 /** The decision that mattered most; null where it is not known. */

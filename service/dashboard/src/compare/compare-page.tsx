@@ -7,6 +7,7 @@ import { PairHead } from "../components/pair-head";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { useQueryState } from "../components/use-query-state";
+import { functionName } from "../format/function-name";
 import { formatLatency } from "../format/units";
 import { traceOf } from "../records/program-panel";
 import { recordQuery } from "../records/queries";
@@ -56,7 +57,7 @@ function Comparison({ left, right }: { left: RecordDetail; right: RecordDetail }
   const view = params.get("show") === "trace" ? "trace" : "program";
   const codeOf = (record: RecordDetail) => (view === "trace" ? traceOf(record) : record.script_after);
   const labelOf = (side: string, record: RecordDetail) =>
-    `${side}: ${record.name}, ${formatLatency(record.median_us)}`;
+    `${side}: ${functionName(record)}, ${formatLatency(record.median_us)}`;
   return (
     <>
       <Panel title="Facts">

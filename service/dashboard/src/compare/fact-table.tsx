@@ -31,6 +31,7 @@ const FACTS: Fact[] = [
     (record) => (
       <WorkloadName
         name={record.name}
+        source={record.source}
         hash={record.workload_hash}
         to={workloadPath(record.workload_hash, record.device_class)}
       />

@@ -1,5 +1,6 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
+import { functionName } from "../format/function-name";
 import { Breakable } from "./breakable";
 
 interface WorkloadNameProps {
@@ -11,9 +12,9 @@ interface WorkloadNameProps {
   to?: string | undefined;
 }
 
-/** A workload's source, if it is known, its name and the beginning of its digest. */
+/** A workload's source, if it is known, the beginning of its digest, and its name. */
 export function WorkloadName({ name, hash, source, to }: WorkloadNameProps) {
-  const title = source ?? name;
+  const title = functionName({ source, name });
   return (
     <>
       {to === undefined ? (
@@ -23,13 +24,14 @@ export function WorkloadName({ name, hash, source, to }: WorkloadNameProps) {
           <Breakable name={title} />
         </Link>
       )}
-      {source && (
-        <Text fz="xs" c="var(--muted)" style={{ overflowWrap: "anywhere" }}>
-          <Breakable name={name} />
-        </Text>
-      )}
-      <Text ff="monospace" fz="xs" c="var(--muted)" title={hash}>
-        {hash.slice(0, 12)}
+      <Text fz="xs" c="var(--muted)" style={{ overflowWrap: "anywhere" }}>
+        <code title={hash}>{hash.slice(0, 12)}</code>
+        {title === source && (
+          <>
+            {" "}
+            <Breakable name={name} />
+          </>
+        )}
       </Text>
     </>
   );

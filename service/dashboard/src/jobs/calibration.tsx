@@ -5,12 +5,13 @@ import { lazyChart } from "../charts/lazy-chart";
 import { Empty } from "../components/empty";
 import { Ready } from "../components/ready";
 import { useQueryState } from "../components/use-query-state";
+import { functionName } from "../format/function-name";
 import { plural } from "../format/units";
 import { MODEL_NAMES } from "../workloads/models";
 import { predictionsQuery } from "../workloads/queries";
 import { type Calibrated, calibrations } from "./calibrations";
 import { FirstChoicesPanel } from "./first-choices-panel";
-import { chosenTask, taskName } from "./summary";
+import { chosenTask } from "./summary";
 
 const HEIGHT = 260;
 const CalibrationChart = lazyChart("calibration", () => import("./calibration-chart"));
@@ -23,8 +24,8 @@ export function Calibration({ job, trials }: { job: Job; trials: readonly Trial[
   return (
     <Stack gap="xs" px="md" pb="md">
       <TaskSelect job={job} />
-      <Models job={job} hash={task.workload_hash} name={taskName(task)} />
-      <FirstChoicesPanel job={job} trials={trials} hash={task.workload_hash} name={taskName(task)} />
+      <Models job={job} hash={task.workload_hash} name={functionName(task)} />
+      <FirstChoicesPanel job={job} trials={trials} hash={task.workload_hash} name={functionName(task)} />
     </Stack>
   );
 }
@@ -72,7 +73,7 @@ export function TaskSelect({ job }: { job: Job }) {
       maw="24rem"
       value={chosenTask(job, params.get("task"))?.workload_hash}
       onChange={(event) => change({ task: event.currentTarget.value })}
-      data={job.tasks.map((each) => ({ value: each.workload_hash, label: taskName(each) }))}
+      data={job.tasks.map((each) => ({ value: each.workload_hash, label: functionName(each, job.tasks) }))}
     />
   );
 }

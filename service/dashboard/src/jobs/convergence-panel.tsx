@@ -4,9 +4,10 @@ import type { Job, Trial } from "../api/types";
 import { lazyChart } from "../charts/lazy-chart";
 import { Panel } from "../components/panel";
 import { useQueryState } from "../components/use-query-state";
+import { functionName } from "../format/function-name";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
 import { convergence } from "./convergence";
-import { chosenTask, taskName } from "./summary";
+import { chosenTask } from "./summary";
 
 const HEIGHT = 320;
 
@@ -30,8 +31,8 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
 
   const summary =
     curve.measured.length === 0
-      ? `No trial of ${taskName(task)} has been measured.`
-      : `${taskName(task)}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup, task.interval)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
+      ? `No trial of ${functionName(task)} has been measured.`
+      : `${functionName(task)}: ${plural(curve.measured.length, "trial")} measured, ${curve.failed.length} failed; baseline ${formatLatency(task.baseline_us)}, best ${formatLatency(task.best_us)}, speedup ${formatSpeedup(task.speedup, task.interval)}${task.library === null ? "" : `, ${task.library.name} ${formatLatency(task.library.us)}`}.`;
 
   return (
     <Panel
@@ -42,7 +43,10 @@ export function ConvergencePanel({ job, trials }: ConvergencePanelProps) {
           size="xs"
           value={task.workload_hash}
           onChange={(event) => change({ task: event.currentTarget.value })}
-          data={job.tasks.map((each) => ({ value: each.workload_hash, label: taskName(each) }))}
+          data={job.tasks.map((each) => ({
+            value: each.workload_hash,
+            label: functionName(each, job.tasks),
+          }))}
         />
       }
     >

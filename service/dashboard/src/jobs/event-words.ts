@@ -1,14 +1,14 @@
 import type { Job, RecheckFinished, TaskChanged, TrialFinished } from "../api/types";
+import { functionName } from "../format/function-name";
 import { formatLatency, formatSpeedup } from "../format/units";
 import type { JobEvent } from "./job-event";
-import { taskName } from "./summary";
 
 /** Describes an event in a line. */
 export function eventInWords({ type, data }: JobEvent, job: Pick<Job, "tasks">): string {
   if (type === "job") return `The job is ${data.state}${data.error ? `: ${data.error}` : "."}`;
   if (type === "recheck") return recheckInWords(data);
   const task = job.tasks.find(({ workload_hash }) => workload_hash === data.workload_hash);
-  const name = task ? taskName(task) : data.workload_hash.slice(0, 12);
+  const name = task ? functionName(task) : data.workload_hash.slice(0, 12);
   return type === "task" ? taskInWords(name, data) : trialInWords(name, data);
 }
 

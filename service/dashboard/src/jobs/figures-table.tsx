@@ -19,7 +19,7 @@ const columns: Columns<Figure> = [
 export function FiguresTable({ job, comparison }: { job: Job; comparison?: StoredComparison | null }) {
   if (job.model === null) return null;
   return (
-    <details>
+    <details style={{ marginTop: "0.5rem" }}>
       <Text component="summary" size="sm" style={{ cursor: "pointer" }}>
         All figures of one run
       </Text>

@@ -1,5 +1,5 @@
 import type { Job, Task } from "../api/types";
-import { taskName } from "./summary";
+import { functionName } from "../format/function-name";
 
 /** A function of either job. */
 export interface TaskPair {
@@ -31,7 +31,7 @@ export function jobDiff(left: Job, right: Job): TaskPair[] {
   const pairs = [...new Set([...lefts.keys(), ...rights.keys()])].map((hash) => {
     const [one, other] = [lefts.get(hash), rights.get(hash)];
     const ratio = alike && one?.best_us && other?.best_us ? one.best_us / other.best_us : null;
-    return { name: taskName((one ?? other) as Task), hash, left: one, right: other, ratio };
+    return { name: functionName((one ?? other) as Task), hash, left: one, right: other, ratio };
   });
   return pairs.sort((a, b) => difference(b) - difference(a));
 }

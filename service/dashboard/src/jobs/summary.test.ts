@@ -28,4 +28,6 @@ it("a trial's number says which it is only within its task", () => {
   const tasks = ["a", "b"].map((name) => ({ name: `task ${name}`, workload_hash: name }) as Task);
   expect(trialName({ tasks }, trial)).toBe("task b #3");
   expect(trialName({ tasks: tasks.slice(1) }, trial)).toBe("#3");
+  const alike = tasks.map((task) => ({ ...task, source: "layers.0" }));
+  expect(trialName({ tasks: alike }, trial)).toBe("layers.0 (task b) #3");
 });

@@ -1,5 +1,6 @@
 import type { Job, Task, Trial } from "../api/types";
 import { formatFailureKind } from "../format/failure";
+import { functionName } from "../format/function-name";
 import { formatElapsed } from "../format/time";
 import { formatLatency, plural } from "../format/units";
 
@@ -38,10 +39,5 @@ export function failuresInWords(failures: Record<string, number>): string {
 export function trialName({ tasks }: Pick<Job, "tasks">, { number, workload_hash }: Trial): string {
   if (tasks.length < 2) return `#${number}`;
   const task = tasks.find((each) => each.workload_hash === workload_hash);
-  return `${task ? taskName(task) : workload_hash.slice(0, 12)} #${number}`;
-}
-
-/** What people call a task: where the model calls the function, if it is known. */
-export function taskName({ source, name }: Pick<Task, "source" | "name">): string {
-  return source ?? name;
+  return `${task ? functionName(task, tasks) : workload_hash.slice(0, 12)} #${number}`;
 }

@@ -1,5 +1,6 @@
 import type { Job, Span, Trial } from "../api/types";
-import { taskName, trialName } from "./summary";
+import { functionName } from "../format/function-name";
+import { trialName } from "./summary";
 
 type Stage = Span["stage"];
 
@@ -51,7 +52,7 @@ function certificateLane({ tasks }: TimedJob, began: number): Lane[] {
   const slices = tasks.flatMap((task) => {
     if (!task.certified || !task.finished_at || task.answered_from === "database") return [];
     const at = Date.parse(task.finished_at) - began;
-    const words = taskName(task);
+    const words = functionName(task);
     return [{ kind: "certificate" as const, words, worker: "", start: at, end: at, trials: [] }];
   });
   return slices.length === 0 ? [] : [{ label: "certificates", kind: "certificate", slices }];

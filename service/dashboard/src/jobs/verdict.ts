@@ -1,7 +1,7 @@
 import { isFinished, type Job, type StoredComparison, type Task } from "../api/types";
+import { functionName } from "../format/function-name";
 import { formatElapsed, formatGuess } from "../format/time";
 import { formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
-import { taskName } from "./summary";
 
 /** A ratio that is smaller is shown as 1.00×. */
 const ALIKE = 1.005;
@@ -44,7 +44,10 @@ export function speedInWords(job: Job, comparison?: StoredComparison | null): st
   if (slower.length > 0) {
     const named = slower
       .slice(0, 3)
-      .map((task) => `${taskName(task)} (${task.library?.name}, ${formatSpeedup(libraryGain(task))})`)
+      .map(
+        (task) =>
+          `${functionName(task, job.tasks)} (${task.library?.name}, ${formatSpeedup(libraryGain(task))})`,
+      )
       .join(", ");
     words.push(
       `A library is faster in ${plural(slower.length, "function")}: ${named}${slower.length > 3 ? ", …" : ""}.`,
@@ -61,7 +64,7 @@ export function restInWords(job: Job): string | null {
   const largest = (second?.model_share ?? 0) < NOTABLE ? [first] : [first, second];
   const named = largest
     .flatMap((task) => (task ? [task] : []))
-    .map((task) => `${taskName(task)} (${formatShare(task.model_share)})`)
+    .map((task) => `${functionName(task, tasks)} (${formatShare(task.model_share)})`)
     .join(" and ");
   return `Most of the time is in ${named}.`;
 }

@@ -12,6 +12,7 @@ import { Ready } from "../components/ready";
 import { formatLatency } from "../format/units";
 import { type DecisionEffect, effectsOf, effectWords } from "./ablation";
 import { ablationQuery, useAblate } from "./queries";
+import { hasDecisions } from "./trace";
 
 /** Which decisions of the schedule make it fast: its races with neighbours, which are run on request. */
 export function AblationPanel({ record }: { record: RecordDetail }) {
@@ -19,6 +20,15 @@ export function AblationPanel({ record }: { record: RecordDetail }) {
   const maySubmit = useMay("submit");
   const start = useAblate(record.id);
   const running = query.data != null && !isFinished(query.data.state);
+  if (!hasDecisions(record.trace)) {
+    return (
+      <Panel title="What each decision brings">
+        <Text size="sm" c="var(--muted)" px="md" pb="md">
+          This schedule makes no decisions, so there is nothing to replace in it.
+        </Text>
+      </Panel>
+    );
+  }
   return (
     <Panel
       title="What each decision brings"
@@ -65,7 +75,8 @@ function State({ ablation }: { ablation: Ablation | null }) {
     return (
       <div style={{ padding: "0 1rem" }}>
         <Notice tone="warn" title={`The job ${ablation.state}`}>
-          {ablation.error ?? "It was stopped before its races were over."} See the {job}.
+          {ablation.error ? `${ablation.error}.` : "It was stopped before its races were over."} See the {job}
+          .
         </Notice>
       </div>
     );

@@ -2,12 +2,14 @@ import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "react-router";
 import type { RecordDetail } from "../api/types";
+import { Breakable } from "../components/breakable";
 import { Fact, Facts } from "../components/facts";
 import { PageHead } from "../components/page-head";
 import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { CertifiedTag, RegressedTag } from "../components/tags";
 import { workloadPath } from "../components/workload-name";
+import { functionName } from "../format/function-name";
 import { formatLatency, formatSpeedup } from "../format/units";
 import { AblationPanel } from "./ablation-panel";
 import { AssemblyPanel } from "./assembly-panel";
@@ -38,7 +40,7 @@ function RecordView({ record }: { record: RecordDetail }) {
   return (
     <Stack gap="md">
       <PageHead
-        title={record.name}
+        title={functionName(record)}
         up={{ to: workloadPath(record.workload_hash, record.device_class), label: "Workload" }}
         tags={
           record.certificate?.regressed_at ? <RegressedTag /> : <CertifiedTag certified={record.certified} />
@@ -52,6 +54,11 @@ function RecordView({ record }: { record: RecordDetail }) {
         >
           <code>{record.workload_hash}</code>
         </Link>
+        {record.source && (
+          <Text span fz="xs" c="var(--muted)" ml="sm">
+            <Breakable name={record.name} />
+          </Text>
+        )}
       </PageHead>
 
       <Panel title="Measurement">

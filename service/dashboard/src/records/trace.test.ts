@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { traceLines } from "./trace";
+import { hasDecisions, traceLines } from "./trace";
 
 it("writes one instruction a line, with its decision", () => {
   const trace = [
@@ -15,6 +15,9 @@ it("writes one instruction a line, with its decision", () => {
     "v4, v5 = SamplePerfectTile(l1, 2, 64)  # [8,16]",
     "EnterPostproc()",
   ]);
+  expect(hasDecisions(trace)).toBe(true);
+  expect(hasDecisions([trace[0], []])).toBe(false);
+  expect(hasDecisions(null)).toBe(false);
 });
 
 it("shows a trace of another shape as it is", () => {

@@ -19,6 +19,11 @@ export function traceLines(trace: readonly unknown[]): string[] {
   });
 }
 
+/** Whether a trace has decisions: the schedules of some rules sample nothing, and an import may lack them. */
+export function hasDecisions(trace: readonly unknown[] | null): boolean {
+  return Array.isArray(trace?.[1]) && trace[1].length > 0;
+}
+
 function argument(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

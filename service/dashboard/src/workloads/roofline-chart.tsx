@@ -9,6 +9,11 @@ import { axisInk, gridInk, type Ink, tooltipInk, useInk } from "../charts/ink";
 import { formatScaled } from "../format/units";
 import { labelsOf, type Roof } from "./roofline";
 
+/** Points whose rates are closer, as a factor, have words that would cover each other. */
+const CLOSE = 4;
+/** How far such words are moved up or down. */
+const LABEL_PX = 16;
+
 use([LineChart, ScatterChart, GridComponent, TooltipComponent, SVGRenderer]);
 
 export interface RooflineChartProps {
@@ -34,6 +39,8 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
   ];
   const [lowest, highest] = [Math.min(...heights), Math.max(...heights)];
   const labels = labelsOf(lines);
+  const rates = points.map((point) => point.flops);
+  const isClose = rates.length > 1 && Math.max(...rates) < CLOSE * Math.min(...rates);
   // A phone has room for the words of a point on one side only.
   const isRight = intensity !== null && intensity > Math.sqrt(from * to);
   return {
@@ -89,6 +96,7 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
           align: isRight ? "right" : "left",
           formatter: `${name}\n${flops(reached)}`,
           lineHeight: 15,
+          offset: [0, isClose ? (name === "best" ? -LABEL_PX : LABEL_PX) : 0],
           color: ink.text,
         },
         data: [[intensity, reached]],

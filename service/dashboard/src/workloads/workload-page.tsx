@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "react-router";
 import type { WorkloadDetail } from "../api/types";
 import { CodePane } from "../code/code-pane";
+import { Breakable } from "../components/breakable";
 import { Fact, Facts } from "../components/facts";
 import { PageHead } from "../components/page-head";
 import { Panel } from "../components/panel";
@@ -10,6 +11,7 @@ import { Ready } from "../components/ready";
 import { RelativeTime } from "../components/relative-time";
 import { Tag } from "../components/tag";
 import { useQueryState } from "../components/use-query-state";
+import { functionName } from "../format/function-name";
 import { formatTarget } from "../format/target";
 import { formatTensors } from "../format/tensor";
 import { formatCount, formatLatency, formatScaled, formatSpeedup } from "../format/units";
@@ -37,7 +39,7 @@ function WorkloadView({ workload }: { workload: WorkloadDetail }) {
   return (
     <Stack gap="md">
       <PageHead
-        title={workload.name}
+        title={functionName(workload)}
         up={{ to: "/bests", label: "Best schedules" }}
         tags={
           <>
@@ -67,6 +69,11 @@ function WorkloadView({ workload }: { workload: WorkloadDetail }) {
       >
         <Text ff="monospace" fz="xs" c="var(--muted)" style={{ overflowWrap: "anywhere" }}>
           {workload.hash}
+          {workload.source && (
+            <Text span inherit ff="text" ml="sm">
+              <Breakable name={workload.name} />
+            </Text>
+          )}
         </Text>
       </PageHead>
       <Panel title="Workload">
