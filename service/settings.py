@@ -154,7 +154,7 @@ def parser(prog: str = SERVE) -> argparse.ArgumentParser:
         type=int,
         help="API processes behind the port; limits of connections and streams are of each (default 1)",
     )
-    parser.add_argument("--boards", type=Path, help="file of boards to measure on, behind TVM's RPC (default: none)")
+    parser.add_argument("--boards", type=Path, help="file of RPC devices to measure on (default: none)")
     return parser
 
 
