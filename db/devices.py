@@ -7,12 +7,13 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from db.bests import renew_peaks
 from db.engine.columns import digest
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.models import Best, Target, Worker
 from db.models import DeviceClass as DeviceClassRow
@@ -31,6 +32,8 @@ def target_id(target_json: str) -> str:
 
 def put_device_class(session: Session, device_class: DeviceClass) -> None:
     """Store a device class and its target, unless they are there."""
+    if session.scalar(_known(), {"id": device_class.id}) is not None:
+        return
     target = {
         "id": target_id(device_class.target_json),
         "json": device_class.target_json,
@@ -52,6 +55,11 @@ def put_device_class(session: Session, device_class: DeviceClass) -> None:
         sibling = session.scalars(measured.limit(1)).one_or_none()
         if sibling is not None:
             _set_peaks(session, device_class, _peaks(sibling))
+
+
+@cache_statements
+def _known() -> Select[str]:
+    return select(DeviceClassRow.id).where(DeviceClassRow.id == bindparam("id"))
 
 
 def device_class_value(row: DeviceClassRow, target_json: str) -> DeviceClass:

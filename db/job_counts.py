@@ -6,8 +6,8 @@ The rows are changed last in a transaction, in the order of their keys, because 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, event, func, select
@@ -17,7 +17,7 @@ from db.conditions import UNFINISHED
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.models import Job, JobCount
-from db.upsert import add
+from db.upsert import add_all
 from loopwright.codegen.kinds import FINISHED, JobState
 
 _CHANGES = "changes of job counts"
@@ -78,9 +78,12 @@ def _change(session: Session, job: Job, state: JobState) -> _Change:
 
 def _write_changes(session: Session) -> None:
     session.flush()
-    changes: dict[_Key, _Change] = session.info[_CHANGES]
-    for key in sorted(changes):
-        add(session, JobCount, key._asdict(), asdict(changes[key]))
+    _add(session, session.info[_CHANGES])
+
+
+def _add(session: Session, changes: Mapping[_Key, _Change]) -> None:
+    rows = [key._asdict() | asdict(changes[key]) for key in sorted(changes)]
+    add_all(session, JobCount, _Key._fields, [each.name for each in fields(_Change)], rows)
 
 
 class JobCounts:
@@ -95,8 +98,7 @@ class JobCounts:
             wrong = dict(_differences(session))
         if wrong:
             with self._sessions.write() as session:
-                for key in sorted(wrong):
-                    add(session, JobCount, key._asdict(), asdict(wrong[key]))
+                _add(session, wrong)
         return len(wrong)
 
 

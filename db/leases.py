@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
+from db.engine.statements import cache_statements
 from db.errors import InvalidTransition, NotFound
 from db.models import Job, Task, Trial
 from loopwright.codegen.kinds import FINISHED_TASK, JobState, TaskState, TrialState
@@ -39,15 +40,18 @@ def lock_job(session: Session, job_id: str) -> Job:
 
 def own_job(session: Session, job_id: str, lease_token: str) -> Job | None:
     """Return the job, locked, if `lease_token` is its lease; else None."""
-    owned = select(Job).where(Job.id == job_id, Job.state == JobState.RUNNING, Job.lease_token == lease_token)
-    return session.scalar(owned.with_for_update(key_share=True))
+    return session.scalar(_owned_job(), {"job_id": job_id, "lease_token": lease_token})
+
+
+@cache_statements
+def _owned_job() -> Select[Job]:
+    lease = Job.state == JobState.RUNNING, Job.lease_token == bindparam("lease_token")
+    return select(Job).where(Job.id == bindparam("job_id"), *lease).with_for_update(key_share=True)
 
 
 def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
     """Return an unfinished task with its locked job. Raise `LeaseLost`, `NotFound` or `InvalidTransition`."""
-    job = session.scalar(
-        select(Job).join(Task, Task.job_id == Job.id).where(Task.id == task_id).with_for_update(key_share=True, of=Job)
-    )
+    job = session.scalar(_job_of_task(), {"task_id": task_id})
     if job is None:
         raise NotFound("task", task_id)
     if job.state != JobState.RUNNING or job.lease_token != lease_token:
@@ -56,6 +60,12 @@ def own_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Tas
     if task.state in FINISHED_TASK:
         raise InvalidTransition(f"task {task_id} is {task.state}")
     return job, task
+
+
+@cache_statements
+def _job_of_task() -> Select[Job]:
+    mine = select(Job).join(Task, Task.job_id == Job.id).where(Task.id == bindparam("task_id"))
+    return mine.with_for_update(key_share=True, of=Job)
 
 
 def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[Job, Task]:
@@ -68,10 +78,16 @@ def own_running_task(session: Session, task_id: str, lease_token: str) -> tuple[
 
 def lock_jobs_of(session: Session, trial_ids: Collection[str]) -> dict[str, str]:
     """Lock the jobs of some trials, and return the user of each by the job's id."""
-    jobs = select(Task.job_id).join(Trial, Trial.task_id == Task.id).where(Trial.id.in_(trial_ids))
+    return dict(session.execute(_jobs_of_trials(), {"trial_ids": list(trial_ids)}).all())
+
+
+@cache_statements
+def _jobs_of_trials() -> Select[str, str]:
+    of_trials = Trial.id.in_(bindparam("trial_ids", expanding=True))
+    jobs = select(Task.job_id).join(Trial, Trial.task_id == Task.id).where(of_trials)
     # In the order in which everyone locks them.
     locked = select(Job.id, Job.user_name).where(Job.id.in_(jobs)).order_by(Job.id)
-    return dict(session.execute(locked.with_for_update(key_share=True)).all())
+    return locked.with_for_update(key_share=True)
 
 
 def own_trial(session: Session, trial_id: str, lease_token: str) -> tuple[Job, Task, Trial] | None:

@@ -19,7 +19,7 @@ from db.access.usage import day_of
 from db.engine.changes import Topic
 from db.engine.connections import Sessions
 from db.models import Base, TrialCount, TrialTally, Usage
-from db.upsert import add
+from db.upsert import add, add_all
 
 _AT_ONCE = 500
 """Tallies of one transaction. The jobs that count in them wait meanwhile. Not tuned."""
@@ -89,5 +89,6 @@ def _add_up(
     for row in tallies:
         totals[tuple(getattr(row, column) for column in key)].update({column: getattr(row, column) for column in sums})
     # Sorted, so that two transactions take the locks in the same order.
-    for values in sorted(totals):
-        add(session, table, dict(zip(key, values, strict=True)), totals[values], rest)
+    rows = [{**dict(zip(key, values, strict=True)), **totals[values], **rest} for values in sorted(totals)]
+    if rows:
+        add_all(session, table, key, sums, rows)

@@ -130,6 +130,16 @@ def _fastest_traces() -> Select[str | None]:
     )
 
 
+@cache_statements
+def _fastest_trace() -> Select[str, str | None]:
+    """Select the fastest trace of each of some workloads: one statement, with a seek for each of them."""
+    of_workload = TrialRow.workload_hash == Workload.hash
+    fastest = select(TrialRow.trace_json).where(of_workload, *_TEACHES).order_by(TrialRow.median).limit(1)
+    return select(Workload.hash, fastest.correlate(Workload).scalar_subquery()).where(
+        Workload.hash.in_(bindparam("hashes", expanding=True))
+    )
+
+
 def _first(rows: Iterable[Row[str, str | None]], most: int) -> dict[str, str]:
     """Return the traces of the first ``most`` candidates, by hash."""
     found: dict[str, str] = {}
@@ -144,6 +154,12 @@ _FINISHED_BY = (
     TrialRow.features.is_not(None).label("learns"),
 )
 """What `Trials.finish_all` reads of a trial."""
+
+
+@cache_statements
+def _owned() -> Select[*tuple[Any, ...]]:
+    of_lease = TrialRow.state == TrialState.PROPOSED, TrialRow.lease_token == bindparam("lease_token")
+    return select(*_FINISHED_BY).where(TrialRow.id.in_(bindparam("trial_ids", expanding=True)), *of_lease)
 
 
 def _counted(row: Row[*tuple[Any, ...]]) -> CountedTrial:
@@ -185,7 +201,12 @@ def _values(row: Row[*tuple[Any, ...]], outcome: Outcome, now: datetime) -> dict
 
 
 def _tasks(session: Session, ids: Collection[str]) -> dict[str, Task]:
-    return {task.id: task for task in session.scalars(select(Task).where(Task.id.in_(ids)))}
+    return {task.id: task for task in session.scalars(_with_ids(), {"ids": list(ids)})}
+
+
+@cache_statements
+def _with_ids() -> Select[Task]:
+    return select(Task).where(Task.id.in_(bindparam("ids", expanding=True)))
 
 
 class Trials:
@@ -256,8 +277,8 @@ class Trials:
         with self._sessions.write(Topic.TRIALS) as session:
             users = lock_jobs_of(session, outcomes)
             # Not in the same statement: what that saw of them may be older than the lock.
-            owned = select(*_FINISHED_BY).where(TrialRow.id.in_(outcomes), TrialRow.state == TrialState.PROPOSED)
-            rows = {row.id: row for row in session.execute(owned.where(TrialRow.lease_token == lease_token))}
+            facts = {"trial_ids": list(outcomes), "lease_token": lease_token}
+            rows = {row.id: row for row in session.execute(_owned(), facts)}
             mine = {trial_id: outcome for trial_id, outcome in outcomes.items() if trial_id in rows}
             if not mine:
                 return set()
@@ -368,6 +389,11 @@ class Trials:
             nearest = _nearest(session, workload_hash, device_class_id, most)
             # Each of so many gives its fastest; the fewer there are, the more each gives.
             each = min(_PER_RELATIVE, most) if len(nearest) < most else 1
+            if each == 1:
+                fastest = dict(
+                    session.execute(_fastest_trace(), {"hashes": nearest, "device_class_id": device_class_id}).all()
+                )
+                return [trace for relative in nearest if (trace := fastest[relative]) is not None]
             facts = {"device_class_id": device_class_id, "most": each}
             found = [
                 session.scalars(_fastest_traces(), {"workload_hash": relative, **facts}).all() for relative in nearest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.dialects import postgresql, sqlite
@@ -10,22 +11,20 @@ from sqlalchemy.orm import Session
 
 from db.models import Base
 
+Insert = postgresql.Insert | sqlite.Insert
 
-def insert(session: Session, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
+
+def insert(session: Session, table: type[Base]) -> Insert:
     """An insert into `table` that has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
-    if session.get_bind().dialect.name == "sqlite":
-        return sqlite.insert(table)
-    return postgresql.insert(table)
+    return insert_of(_dialect(session), table)
 
 
 def insert_new(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> int:
     """Insert the rows that no unique constraint refuses; returns how many."""
-    inserted = 0
-    for row in rows:
-        statement = insert(session, table).values(**row).on_conflict_do_nothing()
-        counted = session.connection().execute(statement, execution_options={"preserve_rowcount": True})
-        inserted += counted.rowcount
-    return inserted
+    statement, connection = _inserting_new(_dialect(session), table), session.connection()
+    return sum(
+        connection.execute(statement, row, execution_options={"preserve_rowcount": True}).rowcount for row in rows
+    )
 
 
 def add(
@@ -36,6 +35,35 @@ def add(
     others: Mapping[str, Any] | None = None,
 ) -> None:
     """Add to sums in the row with this key; if there is none, insert one with these sums and with ``others``."""
-    statement = insert(session, table).values(**key, **sums, **(others or {}))
-    more = {name: getattr(table, name) + number for name, number in sums.items()}
-    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=more))
+    add_all(session, table, tuple(key), tuple(sums), [{**key, **sums, **(others or {})}])
+
+
+def add_all(
+    session: Session, table: type[Base], key: Sequence[str], sums: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Add to sums in several rows, in their order; each has columns that are the key, the sums, and others as `add`."""
+    session.connection().execute(_adding(_dialect(session), table, tuple(key), tuple(sums)), rows)
+
+
+def _dialect(session: Session) -> str:
+    return session.get_bind().dialect.name
+
+
+def insert_of(dialect: str, table: type[Base]) -> Insert:
+    """Return such an insert for a database that is known by the name of its dialect."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+# Statements that are made once, because to make one takes longer than to run it.
+
+
+@functools.cache
+def _inserting_new(dialect: str, table: type[Base]) -> Insert:
+    return insert_of(dialect, table).on_conflict_do_nothing()
+
+
+@functools.cache
+def _adding(dialect: str, table: type[Base], key: Sequence[str], sums: Sequence[str]) -> Insert:
+    statement = insert_of(dialect, table)
+    more = {name: getattr(table, name) + statement.excluded[name] for name in sums}
+    return statement.on_conflict_do_update(index_elements=list(key), set_=more)

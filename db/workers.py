@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +22,7 @@ from db.inputs import WorkerReport
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.states import WebhookEvent
-from db.upsert import insert
+from db.upsert import Insert, insert_of
 from db.views import Availability, CheckView, OfferView, WorkerCount, WorkerStanding, WorkerView
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import FailureKind
@@ -30,10 +31,8 @@ from tuner.types import Activity
 CHECKS = 60
 """The newest timings of the reference kernel that a worker is shown with."""
 _CHECK_DAYS = 7
-_REPORTED = (
-    *("host", "device", "device_class_id", "builders", "sandbox", "labels", "last_seen_at"),
-    *(each.name for each in fields(Activity)),
-)
+_ACTIVITY = tuple(each.name for each in fields(Activity))
+_REPORTED = ("host", "device", "device_class_id", "builders", "sandbox", "labels", "last_seen_at", *_ACTIVITY)
 """Columns that a report replaces."""
 
 
@@ -50,6 +49,18 @@ def _seen() -> Select[*tuple[Any, ...]]:
     return select(Worker.last_seen_at, Worker.quarantined_at)
 
 
+@cache_statements
+def _standings() -> Select[*tuple[Any, ...]]:
+    return select(Worker.id, Worker.slot_since, Worker.quarantine_reason, Worker.readmitted_at)
+
+
+@functools.cache
+def _reporting(dialect: str) -> Insert:
+    statement = insert_of(dialect, Worker)
+    replaced = {name: statement.excluded[name] for name in _REPORTED}
+    return statement.on_conflict_do_update(index_elements=["id"], set_=replaced)
+
+
 class Workers:
     """Registration and health. A worker is alive if it was seen within the last `live_within` seconds."""
 
@@ -64,10 +75,8 @@ class Workers:
             for device_class in {report.device_class for report in reports}:
                 put_device_class(session, device_class)
             now = self._sessions.now()
-            statement = insert(session, Worker)
-            replaced = {name: statement.excluded[name] for name in _REPORTED}
-            session.execute(
-                statement.on_conflict_do_update(index_elements=["id"], set_=replaced),
+            session.connection().execute(
+                _reporting(session.get_bind().dialect.name),
                 # In the order in which everyone locks them.
                 [
                     {"id": report.id, "last_seen_at": now, **_columns(report)}
@@ -98,7 +107,7 @@ class Workers:
                 sandbox=worker.sandbox,
                 last_seen_at=worker.last_seen_at,
                 alive=worker.last_seen_at >= live_since,
-                activity=Activity(**{each.name: getattr(worker, each.name) for each in fields(Activity)}),
+                activity=Activity(**{name: getattr(worker, name) for name in _ACTIVITY}),
                 slot_job_id=job_id,
                 quarantined_at=worker.quarantined_at,
                 quarantine_reason=worker.quarantine_reason,
@@ -170,12 +179,8 @@ class Workers:
 
     def standings(self) -> dict[str, WorkerStanding]:
         """Return what decides whether each worker may measure, by id."""
-        wanted = select(Worker.id, Worker.slot_since, Worker.quarantine_reason, Worker.readmitted_at)
         with self._sessions.read() as session:
-            return {
-                row.id: WorkerStanding(row.slot_since, row.quarantine_reason, row.readmitted_at)
-                for row in session.execute(wanted)
-            }
+            return {worker_id: WorkerStanding(*standing) for worker_id, *standing in session.execute(_standings())}
 
     def checks_after(self, check_id: int) -> tuple[int, dict[str, tuple[CheckView, ...]]]:
         """Return the newest check, and the checks of each worker that has one after ``check_id``, as in `WorkerView`.
@@ -316,7 +321,7 @@ def _columns(report: WorkerReport) -> dict[str, Any]:
         "builders": report.builders,
         "sandbox": report.sandbox,
         "labels": dict(report.labels),
-        **asdict(report.activity),
+        **{name: getattr(report.activity, name) for name in _ACTIVITY},
     }
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import JSON, LargeBinary, Text, cast, func, literal, select, update
+from sqlalchemy import LargeBinary, Row, Select, bindparam, func, or_, select
 from sqlalchemy.orm import Session, undefer
 
 from db.bests import renew_workload
 from db.engine.compression import HEAD_BYTES, size
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
+from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.models import Trial, WorkloadHolder
 from db.models import Workload as WorkloadRow
-from db.upsert import insert, insert_new
+from db.upsert import Insert, insert_new, insert_of
 from db.views import WorkloadDetail, WorkloadView
 from loopwright.codegen.kinds import Values
 from tuner.types import Operation, TensorInfo, Workload
@@ -29,6 +32,10 @@ _RECORDS = (
     .correlate(WorkloadRow)
     .scalar_subquery()
 )
+
+
+_RENEWED = ("family", "name", "module_json", "script", "args", "log_size", "op", "compute_dtype", "flop", "tvm_version")
+"""Columns that are replaced where a workload is stale."""
 
 
 def log_size(shapes: Iterable[Iterable[int]]) -> float:
@@ -45,34 +52,56 @@ def put_workloads(
     gave its arguments other values for tests.
     """
     # Sorted, so that two transactions take the row locks in the same order.
-    for workload in sorted(workloads, key=lambda workload: workload.hash):
-        args = [[list(tensor.shape), tensor.dtype, tensor.values] for tensor in workload.args]
-        texts = {
-            "family": workload.family,
-            "name": workload.name,
-            "module_json": workload.module_json,
-            "script": workload.script,
-            "args": args,
-            "log_size": log_size(tensor.shape for tensor in workload.args),
-            "op": workload.operation.op,
-            "compute_dtype": workload.operation.dtype,
-            "flop": workload.operation.flop,
-            "tvm_version": tvm_version,
-        }
-        stale = (WorkloadRow.tvm_version != tvm_version) | (WorkloadRow.family == "")
-        stale |= cast(WorkloadRow.args, Text) != cast(literal(args, JSON), Text)  # PostgreSQL compares no JSON
-        if workload.operation.op:
-            stale |= WorkloadRow.op == ""
-        shared = private_to is None
-        statement = insert(session, WorkloadRow).values(hash=workload.hash, created_at=now, shared=shared, **texts)
-        renewing = statement.on_conflict_do_update(index_elements=["hash"], set_=texts, where=stale)
-        if session.connection().execute(renewing, execution_options={"preserve_rowcount": True}).rowcount:
-            renew_workload(session, workload.hash)
-        if private_to is None:
-            hidden = WorkloadRow.hash == workload.hash, WorkloadRow.shared.is_(False)
-            session.execute(update(WorkloadRow).where(*hidden).values(shared=True))
-        else:
-            insert_new(session, WorkloadHolder, [{"workload_hash": workload.hash, "user_name": private_to}])
+    rows = [_row(each, tvm_version) for each in sorted(workloads, key=lambda each: each.hash)]
+    stored = {row.hash: row for row in session.execute(_stored(), {"hashes": [row["hash"] for row in rows]})}
+    stale = {row["hash"] for row in rows if row["hash"] in stored and _is_stale(stored[row["hash"]], row)}
+    shared = private_to is None
+    hidden = {workload_hash for workload_hash, row in stored.items() if shared and not row.shared}
+    writing = [row for row in rows if row["hash"] not in stored or row["hash"] in stale | hidden]
+    if writing:
+        statement = _putting(session.get_bind().dialect.name)
+        session.connection().execute(statement, [{**row, "created_at": now, "shared": shared} for row in writing])
+    for workload_hash in sorted(stale):
+        renew_workload(session, workload_hash)
+    if private_to is not None:
+        holders = [{"workload_hash": row["hash"], "user_name": private_to} for row in rows]
+        insert_new(session, WorkloadHolder, holders)
+
+
+def _row(workload: Workload, tvm_version: str) -> dict[str, Any]:
+    return {
+        "hash": workload.hash,
+        "family": workload.family,
+        "name": workload.name,
+        "module_json": workload.module_json,
+        "script": workload.script,
+        "args": [[list(tensor.shape), tensor.dtype, tensor.values] for tensor in workload.args],
+        "log_size": log_size(tensor.shape for tensor in workload.args),
+        "op": workload.operation.op,
+        "compute_dtype": workload.operation.dtype,
+        "flop": workload.operation.flop,
+        "tvm_version": tvm_version,
+    }
+
+
+def _is_stale(stored: Row[*tuple[Any, ...]], row: Mapping[str, Any]) -> bool:
+    other = stored.tvm_version != row["tvm_version"] or stored.family == "" or stored.args != row["args"]
+    return other or bool(row["op"] and not stored.op)
+
+
+@cache_statements
+def _stored() -> Select[*tuple[Any, ...]]:
+    columns = WorkloadRow.hash, WorkloadRow.tvm_version, WorkloadRow.family, WorkloadRow.args, WorkloadRow.op
+    return select(*columns, WorkloadRow.shared).where(WorkloadRow.hash.in_(bindparam("hashes", expanding=True)))
+
+
+@functools.cache
+def _putting(dialect: str) -> Insert:
+    """Insert workloads, or renew what they are; one that everybody sees stays so."""
+    statement = insert_of(dialect, WorkloadRow)
+    renewed = {name: statement.excluded[name] for name in _RENEWED}
+    shared = or_(WorkloadRow.shared, statement.excluded["shared"])
+    return statement.on_conflict_do_update(index_elements=["hash"], set_={**renewed, "shared": shared})
 
 
 def _view(row: WorkloadRow, records: int) -> WorkloadView:

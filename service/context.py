@@ -29,6 +29,8 @@ _VIEWERS = 1000
 _FINISHED_TASKS = 20_000
 """Some tens of megabytes. Not tuned."""
 _UNFINISHED_TASKS = 5_000
+_BEST_CHARACTERS = 16 * 2**20
+"""Some thousand bests. Not tuned."""
 
 
 def _cells(table: DecisionTable) -> int:
@@ -57,6 +59,8 @@ class Context:
         default_factory=lambda: Cache(_UNFINISHED_TASKS, lambda job: 1 + len(job.model.tasks))
     )
     """The same of the others, for a second."""
+    bests: Cache[str] = field(default_factory=lambda: Cache(_BEST_CHARACTERS, len))
+    """Their JSON, by all that may change of them. Whoever takes one has read its key as its viewer."""
     recent_trials: Cache[int] = field(default_factory=lambda: Cache(_VIEWERS, lambda _: 1))
     """By viewer and time."""
     decisions: Cache[DecisionTable] = field(default_factory=lambda: Cache(_DECISION_CELLS, _cells))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
+from typing import Any
 
-from sqlalchemy import func, select, union
+from sqlalchemy import Select, bindparam, func, select, union
 from sqlalchemy.orm import Session
 
 from db.access.views import DayView, Quota, UseView
 from db.conditions import trials_begun
 from db.engine.changes import Topic
 from db.engine.connections import Sessions
+from db.engine.statements import cache_statements
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.models import Job, JobCount, TrialTally, Usage, User
@@ -45,7 +47,7 @@ class Uses:
         """Count the bytes of an import to a user's use. Raise `QuotaExceeded` if that is over the user's limit."""
         with self._sessions.write(Topic.NONE) as session:
             now = self._sessions.now()
-            user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
+            user = _lock_user(session, user_name)
             _check_bytes(user, _used(session, user.name, day_of(now)), size, now)
             _add(session, user.name, now, bytes=size)
 
@@ -60,9 +62,8 @@ def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
     The user's row is locked: of two jobs that would fit one at a time, the second is refused.
     """
     [user_name] = {new.user_name for new in jobs}
-    user = session.scalars(select(User).where(User.name == user_name).with_for_update(key_share=True)).one()
-    used = _used(session, user.name, day_of(now))
-    active_jobs, pending_trials = _active(session, user.name)
+    user = _lock_user(session, user_name)
+    used, active_jobs, pending_trials = _admitted(session, user.name, day_of(now))
     trials = pending_trials + used.trials
     tomorrow = _until_tomorrow(now)
     _check(user.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
@@ -77,6 +78,15 @@ def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
 def add_device_time(session: Session, user_name: str, attempt: Span, now: datetime) -> None:
     """Add an attempt at a trial that goes on to its user's use."""
     _add(session, user_name, now, device_seconds=device_seconds([attempt]))
+
+
+def _lock_user(session: Session, user_name: str) -> User:
+    return session.scalars(_locked_user(), {"user_name": user_name}).one()
+
+
+@cache_statements
+def _locked_user() -> Select[User]:
+    return select(User).where(User.name == bindparam("user_name")).with_for_update(key_share=True)
 
 
 def _until_tomorrow(now: datetime) -> int:
@@ -98,21 +108,46 @@ def _check(limit: float | None, used: int, requested: int, what: str, retry_afte
 
 def _active(session: Session, user_name: str) -> tuple[int, int]:
     """Return the active jobs of a user, and the trials that these may still make."""
-    mine = JobCount.user_name == user_name, JobCount.state.in_(_ACTIVE)
-    jobs, promised = session.execute(
-        select(func.coalesce(func.sum(JobCount.jobs), 0), func.coalesce(func.sum(JobCount.promised_trials), 0)).where(
-            *mine
-        )
-    ).one()
-    if not jobs:
-        return 0, 0
-    made = session.scalars(trials_begun(Job.user_name == user_name)).one()
+    jobs, promised, made = session.execute(_promises(), {"user_name": user_name}).one()
     return int(jobs), max(0, int(promised) - int(made))
+
+
+@cache_statements
+def _promises() -> Select[int, int, int]:
+    mine = JobCount.user_name == bindparam("user_name"), JobCount.state.in_(_ACTIVE)
+    counted = (
+        select(func.coalesce(func.sum(column), 0)).where(*mine).scalar_subquery()
+        for column in (JobCount.jobs, JobCount.promised_trials)
+    )
+    return select(*counted, trials_begun(Job.user_name == bindparam("user_name")).scalar_subquery())
+
+
+def _admitted(session: Session, user_name: str, day: str) -> tuple[DayView, int, int]:
+    """Return `_used` and `_active`, in one statement."""
+    *used, jobs, promised, made = session.execute(_use_and_promises(), {"user_name": user_name, "day": day}).one()
+    return _day(day, used), int(jobs), max(0, int(promised) - int(made))
+
+
+@cache_statements
+def _use_and_promises() -> Select[*tuple[Any, ...]]:
+    return _use().add_columns(*_promises().selected_columns)
 
 
 def _used(session: Session, user_name: str, day: str) -> DayView:
     """Return the use of a user on a day, in one statement: trials move from tallies to the table of use."""
-    own, tallied = ((table.user_name == user_name, table.day == day) for table in (Usage, TrialTally))
+    return _day(day, session.execute(_use(), {"user_name": user_name, "day": day}).one())
+
+
+def _day(day: str, used: Sequence[Any]) -> DayView:
+    jobs, trials, seconds, size, more_trials, more_seconds = used
+    return DayView(day, int(jobs), int(trials + more_trials), seconds + more_seconds, int(size))
+
+
+@cache_statements
+def _use() -> Select[*tuple[Any, ...]]:
+    own, tallied = (
+        (table.user_name == bindparam("user_name"), table.day == bindparam("day")) for table in (Usage, TrialTally)
+    )
     kept = [
         select(func.coalesce(func.sum(column), 0)).where(*own).scalar_subquery()
         for column in (Usage.jobs, Usage.trials, Usage.device_seconds, Usage.bytes)
@@ -121,8 +156,7 @@ def _used(session: Session, user_name: str, day: str) -> DayView:
         select(func.coalesce(func.sum(column), 0)).where(*tallied).scalar_subquery()
         for column in (TrialTally.trials, TrialTally.device_seconds)
     ]
-    jobs, trials, seconds, size, more_trials, more_seconds = session.execute(select(*kept, *more)).one()
-    return DayView(day, int(jobs), int(trials + more_trials), seconds + more_seconds, int(size))
+    return select(*kept, *more)
 
 
 def _add(session: Session, user_name: str, now: datetime, **more: float) -> None:

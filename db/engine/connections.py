@@ -206,6 +206,10 @@ class Sessions:
         kind, info = (Session, None) if self._limit is None else (_LimitedSession, {_LIMIT: self._limit})
         with translated(), kind(self._reader, expire_on_commit=False, info=info) as session:
             yield session
+            if self._engine.dialect.name != "sqlite":
+                # After a rollback psycopg has the server forget all statements that it has prepared.
+                session.expunge_all()
+                session.commit()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

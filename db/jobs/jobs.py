@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, undefer
 
@@ -20,6 +22,7 @@ from db.engine.changes import Topic
 from db.engine.columns import new_id, new_token
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
+from db.engine.statements import cache_statements
 from db.errors import IdempotencyConflict, NotFound, Unavailable
 from db.events import job_event, task_event
 from db.inputs import LabelledMachine, NewJob
@@ -27,7 +30,7 @@ from db.job_counts import count_job
 from db.jobs.claimable import database_answers, expired_jobs
 from db.jobs.job_news import tell_queued
 from db.jobs.left import certify_by_known
-from db.jobs.queue import FAR, Waiting, lanes, running_jobs_by_user
+from db.jobs.queue import FAR, Lane, Running, Waiting, lanes, turns
 from db.jobs.rows import LINE, insert_job, job_line, job_view, line_view, stored_tags
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
@@ -46,6 +49,7 @@ _ORDERS = {
 _OF_GROUP = Keyset("jobs of a group", Job.group_position)
 QUEUED_AGAIN = "in the queue again"
 _ARE_UNFINISHED = select(exists().where(UNFINISHED))
+_ARE_ANSWERED = select(exists().where(ANSWERED))
 _ANSWERED = frozenset({JobState.SUCCEEDED, JobState.PARTLY})
 _AT_ONCE = 500
 """Jobs of one transaction. Not tuned."""
@@ -88,7 +92,7 @@ class Jobs:
             raise
         # They are stored, whatever comes now: without this they wait for their turn.
         with contextlib.suppress(Unavailable):
-            self._note_answers(Job.id.in_([view.id for view in views]))
+            self._note_answers(_unnoted_of_ids(), {"job_ids": [view.id for view in views]})
         return views
 
     def _insert(
@@ -201,12 +205,8 @@ class Jobs:
 
     def leases(self) -> list[LeaseView]:
         """Return the leases of the running jobs, the oldest first."""
-        wanted = select(Job).where(RUNNING, Job.lease_owner.is_not(None)).order_by(Job.started_at)
         with self._sessions.read() as session:
-            return [
-                LeaseView(row.id, row.name, row.device_class_id, row.lease_owner, row.lease_expires_at, row.attempts)  # type: ignore[arg-type]
-                for row in session.scalars(wanted)
-            ]
+            return [LeaseView(*lease) for lease in session.execute(_leases())]
 
     def claim(
         self,
@@ -228,20 +228,19 @@ class Jobs:
         """
         with self._sessions.read() as session:
             # Without the lock that a write takes, because it finds nothing most of the time.
-            expired = session.scalar(select(expired_jobs(self._sessions.now()).exists()))
-            found = session.scalar(select(exists().where(ANSWERED))) if answered else any(lanes(session, machines))
+            running = Running.read(session)
+            expired = running.first_end is not None and running.first_end <= self._sessions.now()
+            first = None if answered else next(turns(session, machines, running.by_user), None)
+            found = session.scalar(_ARE_ANSWERED) if answered else first is not None
         if expired:
             self._requeue_expired()
+            first = None
         elif not found:
             return None
         with self._sessions.write(Topic.JOBS) as session:
-            job_id = _next_answered(session) if answered else _next(session, machines, waiting)
-            if job_id is None:
+            job = _next_answered(session) if answered else _next(session, machines, waiting, first)
+            if job is None:
                 return None
-            # The module was not read for those that were looked at.
-            job = session.get_one(
-                Job, job_id, options=[undefer(Job.module_json), undefer(Job.space_json)], populate_existing=True
-            )
             token, now = new_token(), self._sessions.now()
             job.state = JobState.RUNNING
             job.lease_owner = owner
@@ -287,13 +286,12 @@ class Jobs:
         In a transaction of its own, after that of the certificate: of two certificates that answer a job together,
         the later call sees both.
         """
-        self._note_answers(Job.id.in_(select(Task.job_id).where(Task.key == task_key)))
+        self._note_answers(_unnoted_of_key(), {"task_key": task_key})
 
-    def _note_answers(self, which: ColumnElement[bool]) -> None:
-        unknown = select(Job.id).where(which, UNFINISHED, Job.is_answered.is_not(TRUE), database_answers())
+    def _note_answers(self, unnoted: Select[str], which: Mapping[str, object]) -> None:
         while True:
             with self._sessions.read() as session:
-                job_ids = session.scalars(unknown.order_by(Job.id).limit(_AT_ONCE)).all()
+                job_ids = session.scalars(unnoted, which).all()
             if not job_ids:
                 return
             with self._sessions.write(Topic.NONE) as session:
@@ -468,27 +466,63 @@ class Jobs:
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
 
 
-def _next(session: Session, machines: Collection[LabelledMachine] | None, waiting: Waiting | None = None) -> str | None:
-    """Lock and return the job that is next for these machines, of those that nobody else is about to claim."""
-    running = running_jobs_by_user(session)
-    for of_priority in lanes(session, machines):
-        if waiting is not None and of_priority[0].priority < waiting.priority:
+@cache_statements
+def _leases() -> Select[*tuple[Any, ...]]:
+    columns = Job.id, Job.name, Job.device_class_id, Job.lease_owner, Job.lease_expires_at, Job.attempts
+    return select(*columns).where(RUNNING, Job.lease_owner.is_not(None)).order_by(Job.started_at)
+
+
+def _unnoted(which: ColumnElement[bool]) -> Select[str]:
+    """Select jobs that the database answers, where that is not noted."""
+    unnoted = select(Job.id).where(which, UNFINISHED, Job.is_answered.is_not(TRUE), database_answers())
+    return unnoted.order_by(Job.id).limit(_AT_ONCE)
+
+
+@cache_statements
+def _unnoted_of_ids() -> Select[str]:
+    return _unnoted(Job.id.in_(bindparam("job_ids", expanding=True)))
+
+
+@cache_statements
+def _unnoted_of_key() -> Select[str]:
+    return _unnoted(Job.id.in_(select(Task.job_id).where(Task.key == bindparam("task_key"))))
+
+
+def _next(
+    session: Session, machines: Collection[LabelledMachine] | None, waiting: Waiting | None, first: Lane | None
+) -> Job | None:
+    """Lock and return the job that is next for these machines, of those that nobody else is about to claim.
+
+    ``first`` is the lane whose turn it was a moment ago. The queue is looked through only if that lane has none.
+    """
+    until = FAR if waiting is None else waiting.since
+    for lane in itertools.chain([] if first is None else [first], _turns(session, machines)):
+        if waiting is not None and lane.priority < waiting.priority:
             return None
-        for lane in sorted(of_priority, key=lambda lane: (running.get(lane.user_name, 0), lane.since)):
-            if (job_id := lane.lock_first(session, waiting.since if waiting else FAR)) is not None:
-                return job_id
+        if (job := lane.lock_first(session, until)) is not None:
+            return job
     return None
 
 
-def _next_answered(session: Session) -> str | None:
+def _turns(session: Session, machines: Collection[LabelledMachine] | None) -> Iterator[Lane]:
+    yield from turns(session, machines, Running.read(session).by_user)
+
+
+def _next_answered(session: Session) -> Job | None:
     """Lock and return a job that the database answers. Those whose answer has gone are noted."""
     noted = select(Job).where(ANSWERED).order_by(Job.queued_at, Job.id).limit(1)
+    noted = noted.options(undefer(Job.module_json), undefer(Job.space_json))
     while True:
         job = session.scalar(noted.with_for_update(skip_locked=True, key_share=True))
-        if job is None or session.scalar(select(Job.id).where(Job.id == job.id, database_answers())):
-            return None if job is None else job.id
+        if job is None or session.scalar(_still_answered(), {"job_id": job.id}):
+            return job
         job.is_answered = False
         session.flush()
+
+
+@cache_statements
+def _still_answered() -> Select[str]:
+    return select(Job.id).where(Job.id == bindparam("job_id"), database_answers())
 
 
 def _begin_phase(job: Job, words: str, now: datetime) -> None:

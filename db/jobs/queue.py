@@ -8,18 +8,20 @@ first job of each lane of the highest priority.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 
 from db.conditions import ASKS_FOR_LABELS, QUEUED, RUNNING
 from db.devices import same_machine
+from db.engine.statements import cache_statements
 from db.inputs import LabelledMachine
 from db.models import NO_LABELS, Job
 from db.models import DeviceClass as DeviceClassRow
+from tuner.types import DeviceClass
 
 FAR = datetime.max.replace(tzinfo=UTC)
 """Later than any job was queued, whatever a clock has done."""
@@ -43,10 +45,10 @@ class Lane:
     user_name: str
     since: datetime
 
-    def lock_first(self, session: Session, until: datetime = FAR) -> str | None:
+    def lock_first(self, session: Session, until: datetime = FAR) -> Job | None:
         """Lock and return the first job that nobody else has locked, of those that have waited since ``until``.
 
-        None if there is none any more.
+        It comes with its module. None if there is none any more.
         """
         lane = {
             "until": until,
@@ -66,7 +68,9 @@ def lanes(session: Session, machines: Collection[LabelledMachine] | None) -> Ite
         highest = [
             (labels_json, device_class_id, priority)
             for labels_json, classes in places
-            for device_class_id, priority in session.execute(_highest(classes, labels_json, below))
+            for device_class_id, priority in session.execute(
+                _highest(classes, is_bounded=below is not None), {"labels_json": labels_json, "below": below}
+            )
         ]
         below = max((priority for *_, priority in highest), default=None)
         if below is None:
@@ -81,38 +85,62 @@ def lanes(session: Session, machines: Collection[LabelledMachine] | None) -> Ite
         ]
 
 
-def running_jobs_by_user(session: Session) -> dict[str, int]:
-    """Return how many jobs of each user are running; users without any are left out."""
-    return dict(session.execute(_RUNNING).all())
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How many jobs of each user are running, users without any left out, and when the first lease of them ends."""
+
+    by_user: dict[str, int]
+    first_end: datetime | None
+
+    @staticmethod
+    def read(session: Session) -> Running:
+        rows = session.execute(_RUNNING).all()
+        ends = [end for *_, end in rows if end is not None]
+        return Running({user_name: jobs for user_name, jobs, _ in rows}, min(ends, default=None))
+
+
+def turns(session: Session, machines: Collection[LabelledMachine] | None, running: Mapping[str, int]) -> Iterator[Lane]:
+    """Yield the lanes with jobs for these machines, or for any, in the order in which they are served.
+
+    That is the highest priority first, then the user with the fewest ``running`` jobs, then the oldest.
+    """
+    for of_priority in lanes(session, machines):
+        yield from sorted(of_priority, key=lambda lane: (running.get(lane.user_name, 0), lane.since))
 
 
 def _places(
     session: Session, machines: Collection[LabelledMachine] | None
-) -> list[tuple[str, ColumnElement[bool] | None]]:
-    """Return the labels that jobs of the queue ask for, each with a condition on the device classes that have them.
+) -> list[tuple[str, frozenset[DeviceClass] | None]]:
+    """Return the labels that jobs of the queue ask for, each with the device classes that have them.
 
-    Without a condition, all device classes have them; labels that no machine has are left out.
+    None: all device classes; labels that no machine has are left out.
     """
-    found: list[tuple[str, ColumnElement[bool] | None]] = []
+    found: list[tuple[str, frozenset[DeviceClass] | None]] = []
     for labels_json in (NO_LABELS, *session.scalars(_ASKED_LABELS)):
         if machines is None:
             found.append((labels_json, None))
             continue
         wanted = json.loads(labels_json).items()
-        classes = {machine.device_class for machine in machines if wanted <= machine.labels}
+        classes = frozenset(machine.device_class for machine in machines if wanted <= machine.labels)
         if classes:
-            found.append((labels_json, or_(*map(same_machine, classes))))
+            found.append((labels_json, classes))
     return found
 
 
-def _highest(classes: ColumnElement[bool] | None, labels_json: str, below: int | None) -> Select[str, int]:
-    """Select the device classes with jobs, and the highest priority of these that is less than ``below``."""
-    conditions = [QUEUED, Job.device_class_id == DeviceClassRow.id, Job.labels_json == labels_json]
-    if below is not None:
-        conditions.append(Job.priority < below)
+@cache_statements
+def _highest(classes: frozenset[DeviceClass] | None, *, is_bounded: bool) -> Select[str, int]:
+    """Select the device classes with jobs that ask for ``labels_json``, and the highest priority of these.
+
+    With ``is_bounded``, the highest that is less than ``below``. None: of all device classes.
+    """
+    conditions = [QUEUED, Job.device_class_id == DeviceClassRow.id, Job.labels_json == bindparam("labels_json")]
+    if is_bounded:
+        conditions.append(Job.priority < bindparam("below"))
     highest = select(func.max(Job.priority)).where(*conditions).correlate(DeviceClassRow).scalar_subquery()
     priorities = select(DeviceClassRow.id, highest.label("priority"))
-    found = (priorities if classes is None else priorities.where(classes)).subquery()
+    if classes is not None:
+        priorities = priorities.where(or_(*map(same_machine, sorted(classes, key=lambda each: each.id))))
+    found = priorities.subquery()
     return select(found.c.id, found.c.priority).where(found.c.priority.is_not(None))
 
 
@@ -144,10 +172,11 @@ _PLACE = (
 _ASKED_LABELS = _distinct(Job.labels_json, ASKS_FOR_LABELS)
 _USERS = _users(_PLACE)
 _FIRST = (
-    select(Job.id)
+    select(Job)
+    .options(undefer(Job.module_json), undefer(Job.space_json))
     .where(*_PLACE, Job.user_name == bindparam("user_name"), Job.queued_at <= bindparam("until"))
     .order_by(Job.queued_at, Job.id)
     .limit(1)
     .with_for_update(skip_locked=True, key_share=True)
 )
-_RUNNING = select(Job.user_name, func.count()).where(RUNNING).group_by(Job.user_name)
+_RUNNING = select(Job.user_name, func.count(), func.min(Job.lease_expires_at)).where(RUNNING).group_by(Job.user_name)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
+from db.results.imports import ImportedSchedule
 from loopwright import schemas
 from service.bodies.route import ParsedRoute
 from service.context import Context, Ctx
 from service.fleet.offers import resolve
 from service.identity.rights import needs
 from service.problems import BODY
-from service.records import wire
+from service.workloads.sent import best_texts
 
 router = APIRouter(prefix="/workloads", tags=["workloads"], route_class=ParsedRoute)
 
 
-@router.post("/lookup", responses=BODY)
+@router.post("/lookup", response_model=schemas.LookupAnswer, responses=BODY)
 @needs("read")
-def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
+def look_up(ctx: Ctx, body: schemas.Lookup) -> Response:
     """Return the certified best of each function, given as a workload hash or a lowered function. Guests may ask, too.
 
     The best is the fastest of the device classes with the target, or of the one that the request names. With
@@ -29,32 +31,22 @@ def look_up(ctx: Ctx, body: schemas.Lookup) -> schemas.LookupAnswer:
         ctx.database.devices.get(body.device_class)
     target_json = resolve(ctx, body.target).target_json
     hashes = _hashes(ctx, body.functions)
-    known = ctx.database.lookup.bests(hashes, target_json, device_class_id=body.device_class, modules=body.modules)
+    known = best_texts(ctx, hashes, target_json, body.device_class)
+    modules = ctx.database.workloads.modules(known) if body.modules else {}
     wanted = dict.fromkeys(hashes)
     misses = [workload_hash for workload_hash in wanted if workload_hash not in known]
-    return schemas.LookupAnswer(
-        target=json.loads(target_json),
-        functions=hashes,
-        hits=[
-            schemas.LookupHit(
-                workload_hash=workload_hash,
-                best=wire.best(known[workload_hash].best),
-                module=_module(known[workload_hash].module_json),
-            )
-            for workload_hash in wanted
-            if workload_hash in known
-        ],
-        misses=misses,
-        imported=[
-            schemas.ImportedSchedule(
-                workload_hash=each.workload_hash,
-                record_id=each.record_id,
-                trace=json.loads(each.trace_json),
-                codegen_version=each.codegen_version,
-            )
-            for each in (ctx.database.imports.schedules(misses, target_json) if body.imported else ())
-        ],
+    imported = ctx.database.imports.schedules(misses, target_json) if body.imported else ()
+    hits = (
+        f'{{"workload_hash":"{each}","best":{known[each]},"module":{_module(modules, each)}}}'
+        for each in wanted
+        if each in known
     )
+    # Its parts are written already, most of them long ago.
+    text = (
+        f'{{"target":{target_json},"functions":{json.dumps(hashes)},"hits":[{",".join(hits)}],'
+        f'"misses":{json.dumps(misses)},"imported":[{",".join(map(_imported, imported))}]}}'
+    )
+    return Response(text, media_type="application/json")
 
 
 @router.post("/lookup/records", responses=BODY)
@@ -81,5 +73,16 @@ def _hashes(ctx: Context, functions: list[str | schemas.LoweredFunction]) -> lis
     return [function if isinstance(function, str) else next(digests) for function in functions]
 
 
-def _module(module_json: str | None) -> schemas.ModulePayload | None:
-    return None if module_json is None else schemas.ModulePayload(format="tvm-json", data=module_json)
+def _module(modules: Mapping[str, str], workload_hash: str) -> str:
+    if workload_hash not in modules:
+        return "null"
+    return schemas.ModulePayload(format="tvm-json", data=modules[workload_hash]).model_dump_json(by_alias=True)
+
+
+def _imported(schedule: ImportedSchedule) -> str:
+    return schemas.ImportedSchedule(
+        workload_hash=schedule.workload_hash,
+        record_id=schedule.record_id,
+        trace=json.loads(schedule.trace_json),
+        codegen_version=schedule.codegen_version,
+    ).model_dump_json(by_alias=True)

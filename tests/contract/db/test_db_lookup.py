@@ -38,6 +38,8 @@ def test_the_best_of_each_workload_and_nothing_for_others(world: World) -> None:
     assert found["b"].best.is_baseline
     assert found["a"].best == world.db.certificates.best("a", world.device_class.id)
     assert found["a"].module_json is None
+    keys = world.db.lookup.keys(["b", "unknown", "a"], world.device_class.target_json)
+    assert keys == {workload: lookup.BestKey.of(known.best) for workload, known in found.items()}
 
 
 def test_modules_come_if_asked_for(world: World) -> None:

@@ -146,10 +146,12 @@ def test_what_a_recheck_says_is_signed(world: World, verdict: str, holds: bool |
     trials, certificate = world.measured(0.5)
     claimed = recheck_job(world, certificate)
     assert world.db.rechecks.of_job(claimed.job.id)[0].signed is None
+    before = world.db.lookup.keys(["w0"], world.device_class.target_json)
     world.clock.forward(DAY)
     world.db.rechecks.store(
         claimed.job.id, claimed.lease_token, certificate, result(verdict, "runtime 1, Linux 6.8"), holds=holds
     )
+    assert world.db.lookup.keys(["w0"], world.device_class.target_json) != before  # what is sent of it changes
     [view] = world.db.rechecks.of_job(claimed.job.id)
     found = world.db.records.get(trials[1].id).certificate
     assert view.signed is not None
