@@ -29,7 +29,7 @@ CEILINGS = {
     # along lines, tiles that are turned in registers, padding, and functions that are compiled on all cores.
     # Functions that are compiled once for all models, a cache that is loaded without the client's models, fetching
     # ahead, and names of machines.
-    "client": 44_800,
+    "client": 44_860,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
     "tuner": 8_390,
@@ -64,7 +64,7 @@ CEILINGS = {
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them. Compiled functions
     # of all models. The form of submissions. Servers without a free connection.
-    "tests": 63_650,
+    "tests": 63_690,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 16_100,

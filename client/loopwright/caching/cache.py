@@ -94,7 +94,7 @@ def write(source: Model, options: CompileOptions, entry: Entry, bests: ServiceBe
     require_tvm()
     from loopwright.applying.agreement import runs_here
     from loopwright.compiler import Compiler
-    from loopwright.packaging.exporting import export_library, write_threads
+    from loopwright.packaging.exporting import export_apart, write_threads
     from loopwright.packaging.inputs import fixed_inputs
 
     recorded = _Recorded(options.ask(bests))
@@ -107,11 +107,11 @@ def write(source: Model, options: CompileOptions, entry: Entry, bests: ServiceBe
     inputs = fixed_inputs(built.model.module)
 
     def fill(folder: Path) -> Stored:
-        export_library(built.executable, folder / "model.so")
+        mapped = export_apart(built.executable, folder)
         _copy_runtime(folder / "lib")
         write_threads(folder / "lib")
         (folder / REPORT).write_text(written(built.report, recorded.answer), encoding="utf-8")
-        return _stored(built.report, inputs, recorded)
+        return _stored(built.report, inputs, mapped, recorded)
 
     entry.write(fill)
 
@@ -149,11 +149,14 @@ def _notes_if_current(stored: Stored, options: CompileOptions, bests: ServiceBes
     return () if same else None
 
 
-def _stored(report: ApplyReport, inputs: tuple[TensorSpec, ...], recorded: _Recorded) -> Stored:
+def _stored(
+    report: ApplyReport, inputs: tuple[TensorSpec, ...], mapped: list[dict[str, Any]], recorded: _Recorded
+) -> Stored:
     return Stored(
         created_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
         threads=report.threads[-1] if report.threads else threads.usable_cores(),
         inputs=[{"name": each.name, "shape": each.shape, "dtype": each.dtype} for each in inputs],
+        mapped=mapped,
         asked=recorded.hashes,
         known=None if recorded.answer is None else KnownRecords.of(recorded.answer),
         summary=summary_of(report),

@@ -41,6 +41,8 @@ class Stored:
     threads: int
     inputs: Sequence[Mapping[str, Any]]
     """The name, shape and dtype of each."""
+    mapped: Sequence[Mapping[str, Any]]
+    """The weights in a file of their own, as `loopwright.packaging.exporting.export_apart` returns them."""
     asked: Sequence[str]
     """The hashes that were asked for."""
     known: KnownRecords | None
@@ -85,8 +87,12 @@ class Entry:
         return stored if found == stored.files else None
 
     def load(self) -> PackagedModel:
-        """Return the compiled model. Call it after `read` or `write`."""
-        return load(self._folder)
+        """Return the compiled model, of which all files are of one writer. Call it after `read` or `write`."""
+        while True:
+            state = state_of(self._folder / NAME)
+            loaded = load(self._folder)
+            if state_of(self._folder / NAME) == state:
+                return loaded
 
     def report(self) -> bytes:
         """Return the content of the file `REPORT`. Call it after `read` or `write`."""

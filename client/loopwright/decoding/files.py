@@ -18,9 +18,10 @@ import tvm
 from loopwright.codegen.errors import UnsupportedVersion
 from loopwright.decoding import memory
 from loopwright.decoding.memory import Form
-from loopwright.packaging.exporting import export_library
+from loopwright.packaging.exporting import export_library, write_tensors
+from loopwright.packaging.load import WEIGHTS
 
-MANIFEST, WEIGHTS = "decoder.json", "weights.bin"
+MANIFEST = "decoder.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +47,11 @@ def write(folder: Path, programs: Mapping[int, DecoderProgram], cache: Sequence[
         export_library(program.executable, folder / _library(length))
         for tensor in program.weights:
             places.setdefault(tensor, len(places))
-    forms = [Form.of(tensor) for tensor in places]
-    offsets = memory.offsets(forms)
-    with (folder / WEIGHTS).open("wb") as file:
-        for tensor, offset in zip(places, offsets, strict=False):
-            file.seek(offset)
-            file.write(np.ascontiguousarray(tensor.numpy()).view(np.uint8).data)
-        file.truncate(offsets[-1])
+    write_tensors(folder / WEIGHTS, places)
     manifest = {
         "tvm": tvm.__version__,
         "programs": {length: [places[tensor] for tensor in each.weights] for length, each in programs.items()},
-        "weights": [asdict(form) for form in forms],
+        "weights": [asdict(Form.of(tensor)) for tensor in places],
         "cache": [asdict(Form.of(tensor)) for tensor in cache],
     }
     (folder / MANIFEST).write_text(json.dumps(manifest))

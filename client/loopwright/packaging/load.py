@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,15 @@ CPU, POOLED = 1, 2
 """TVM's numbers of a device and of an allocator."""
 ALIGNMENT = 64
 """Bytes, of the memory that tuned code reads in vectors."""
+WEIGHTS = "weights.bin"
+"""The file with weights that are mapped into memory."""
 HUGE_PAGE = 2 << 20
 """Bytes, on x86-64 and on AArch64 with pages of 4 KiB."""
 COLLAPSE = 25
 """``MADV_COLLAPSE``, of Linux 6.1 and later; Python has no name for it."""
+MAYMOVE_FIXED = 1 | 2
+"""``MREMAP_MAYMOVE | MREMAP_FIXED`` of Linux."""
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 class PackagedModel:
@@ -74,9 +79,13 @@ class PackagedModel:
             machine = self._executable["vm_load_executable"]()
         give_back_weights(folder / "model.so")
         pages = anonymous_memory() - before
-        # The kernel may have to make room: for some milliseconds a page, which the first call does not wait for.
-        threading.Thread(target=move_to_huge_pages, args=(pages,), daemon=True).start()
         machine["vm_initialization"](CPU, 0, POOLED)
+        # The kernel may have to make room: for some milliseconds a page, which the first call does not wait for.
+        if forms := self.manifest.get("mapped"):
+            memory, weights = mapped(folder / WEIGHTS, forms)
+            machine["save_function"]("main", "main", True, *weights)  # with the weights behind its inputs
+            threading.Thread(target=copy_to_huge_pages, args=(memory,), daemon=True).start()
+        threading.Thread(target=move_to_huge_pages, args=(pages,), daemon=True).start()
         self._machine, self.run = machine, machine["main"]
         self._inputs = [(each["name"], tuple(each["shape"])) for each in self.manifest["inputs"]]
 
@@ -158,6 +167,63 @@ def move_to_huge_pages(pages: Iterable[int]) -> None:
     madvise = ctypes.CDLL(None).madvise
     for page in pages:
         madvise(ctypes.c_void_p(page), ctypes.c_size_t(HUGE_PAGE), COLLAPSE)
+
+
+def mapped(file: Path, forms: Iterable[Mapping[str, Any]]) -> tuple[Any, list[Any]]:
+    """Return a file's memory, and the tensors in it, which are read from the file when a program reads them.
+
+    Args:
+        file: what `loopwright.packaging.exporting.export_apart` wrote.
+        forms: the shape, dtype and first byte of each tensor, as it returned them.
+
+    Raises:
+        ValueError: the file is too short.
+    """
+    import numpy as np
+
+    # Not "r": NumPy exports no memory by DLPack that may not be written. What is written stays in this process.
+    memory = np.asarray(np.memmap(file, np.uint8, "c"))
+    view = tvm_ffi.get_global_func("runtime.TVMTensorCreateView")
+
+    def tensor(first: int, shape: Sequence[int], dtype: str) -> Any:
+        return view(tvm_ffi.from_dlpack(memory[first:]), tvm_ffi.Shape(shape), tvm_ffi.dtype(dtype), 0)
+
+    return memory, [tensor(**form) for form in forms]
+
+
+def copy_to_huge_pages(memory: Any) -> None:
+    """Put bytes of a mapped file into huge pages, at the same addresses: the kernel itself moves only other memory.
+
+    Each huge page is filled beside the map, and then takes the place of that part of it. A thread that reads there
+    meanwhile waits in the kernel, and finds the same bytes.
+    """
+    if not _grants_huge_pages():
+        return
+    libc, size, address, failed = ctypes.CDLL(None), ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p(-1).value
+    libc.mmap.restype = libc.mremap.restype = address
+    start = -(-memory.ctypes.data // HUGE_PAGE) * HUGE_PAGE
+    end = (memory.ctypes.data + memory.nbytes) // HUGE_PAGE * HUGE_PAGE
+    room = end - start + HUGE_PAGE
+    access, kind = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    made = libc.mmap(None, size(room), access, kind, -1, size(0)) if start < end else None
+    if made in (None, failed):  # there is no whole huge page in the map, or no room
+        return
+    page = first = -(-made // HUGE_PAGE) * HUGE_PAGE
+    libc.madvise(address(first), size(end - start), mmap.MADV_HUGEPAGE)
+    for place in range(start, end, HUGE_PAGE):
+        ctypes.memmove(page, place, HUGE_PAGE)
+        if libc.mremap(address(page), size(HUGE_PAGE), size(HUGE_PAGE), MAYMOVE_FIXED, address(place)) == failed:
+            break  # the process may have no more maps
+        page += HUGE_PAGE
+    libc.munmap(address(made), size(first - made))
+    libc.munmap(address(page), size(made + room - page))
+
+
+def _grants_huge_pages() -> bool:
+    try:
+        return "[never]" not in _HUGE_PAGES.read_text(encoding="ascii")
+    except OSError:  # another system, or a kernel without them
+        return False
 
 
 _ALONE = threading.Lock()

@@ -192,12 +192,41 @@ def test_a_damaged_entry_is_built_again(client: loopwright.Client, cache: Path, 
     assert entries(cache) == [entry]
 
 
+def test_large_weights_are_read_where_their_file_is_mapped(
+    service: FakeService, client: loopwright.Client, cache: Path, builds: list[Any]
+) -> None:
+    serve(service)
+    torch.manual_seed(0)
+    first, last = nn.Linear(64, 1100), nn.Linear(1100, 64)
+    net, x = nn.Sequential(first, nn.ReLU(), last, first, nn.ReLU(), last).eval(), torch.linspace(-1, 1, 192)
+    x = x.reshape(3, 64)
+
+    def check_next(builds_so_far: int) -> Path:
+        program = client.compile(net, example_inputs=(x,), cache=cache)
+        torch.testing.assert_close(program(x), net(x).detach(), rtol=1e-4, atol=1e-5)
+        assert len(builds) == builds_so_far
+        [entry] = entries(cache)
+        assert str(entry / "weights.bin") in Path("/proc/self/maps").read_text()
+        return entry
+
+    entry = check_next(1)
+    check_next(1)
+    weights = (entry / "weights.bin").read_bytes()
+    assert len(weights) == 2 * 4 * 64 * 1100  # each once, however often it is read
+    assert (entry / "model.so").stat().st_size < len(weights)
+    (entry / "weights.bin").unlink()  # this process has it in memory
+    (entry / "weights.bin").write_bytes(weights[:-1])
+    assert check_next(2) == entry
+    assert (entry / "weights.bin").read_bytes() == weights
+
+
 def filled(content: bytes) -> Callable[[Path], Stored]:
     def fill(folder: Path) -> Stored:
         for name in ("one", "two"):
             (folder / name).write_bytes(content)
         summary = Summary(content.decode(), has_misses=False, special="", threads=[])
-        return Stored("2026-01-01 00:00", threads=1, inputs=[], asked=[], known=None, summary=summary, files={})
+        rest: dict[str, Any] = {"inputs": [], "mapped": [], "asked": [], "known": None, "files": {}}
+        return Stored("2026-01-01 00:00", threads=1, summary=summary, **rest)
 
     return fill
 
@@ -237,6 +266,24 @@ def test_writers_at_once_leave_one_whole_entry(cache: Path) -> None:
     assert stored is not None
     assert {(cache / "key" / name).read_text() for name in ("one", "two")} == {stored.summary.text}
     assert entries(cache) == [cache / "key"]
+
+
+def test_what_is_loaded_while_another_process_writes_is_loaded_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, loaded = Entry(cache, "key"), list[str]()
+
+    def load(folder: Path) -> str:
+        content = (folder / "one").read_text()
+        if not loaded:
+            Entry(cache, "key").write(filled(b"new"))
+        loaded.append(content)
+        return content
+
+    monkeypatch.setattr("loopwright.caching.entry.load", load)
+    entry.write(filled(b"old"))
+    assert entry.load() == "new"
+    assert loaded == ["old", "new"]
 
 
 @pytest.mark.usefixtures("known")

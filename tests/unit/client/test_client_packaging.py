@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -28,7 +32,17 @@ from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.target import target_from
 from loopwright.model import Model
 from loopwright.packaging import replay
-from loopwright.packaging.load import CPU, POOLED, as_tensor, give_back_weights
+from loopwright.packaging.exporting import write_tensors
+from loopwright.packaging.load import (
+    CPU,
+    HUGE_PAGE,
+    POOLED,
+    _grants_huge_pages,
+    as_tensor,
+    copy_to_huge_pages,
+    give_back_weights,
+    mapped,
+)
 from loopwright.packaging.manifest import Check, Manifest, TensorSpec
 from loopwright.packaging.package_files import digests
 from loopwright.packaging.verified import NoPackage
@@ -359,6 +373,53 @@ def test_weights_are_resident_once_and_can_be_read_again(tmp_path: Path) -> None
         assert resident_bytes(library) < weights.nbytes // 2
         machine["vm_initialization"](CPU, 0, POOLED)
         np.testing.assert_array_equal(np.from_dlpack(machine["main"](as_tensor(weights))), weights + weights)
+
+
+def test_tensors_are_mapped_as_they_were_written(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrays: list[Any] = [
+        rng.standard_normal((3, 5)).astype("float32"),
+        rng.standard_normal((7, 1, 3)).astype(ml_dtypes.bfloat16),
+        rng.integers(-128, 128, 65).astype("int8"),
+        np.array(2**40 + 1),
+    ]
+    places = write_tensors(tmp_path / "weights.bin", map(tvm.runtime.tensor, arrays))
+    forms = [
+        {"shape": array.shape, "dtype": str(array.dtype), "first": first}
+        for array, first in zip(arrays, places, strict=True)
+    ]
+    _, tensors = mapped(tmp_path / "weights.bin", forms)
+    for array, tensor in zip(arrays, tensors, strict=True):
+        assert (tuple(tensor.shape), str(tensor.dtype)) == (array.shape, str(array.dtype))
+        assert tensor.data_ptr() % 64 == 0
+        assert ctypes.string_at(tensor.data_ptr(), array.nbytes) == array.tobytes()
+    (tmp_path / "weights.bin").write_bytes(bytes(places[-1] + 7))
+    with pytest.raises(ValueError, match="8 bytes"):
+        mapped(tmp_path / "weights.bin", forms)
+
+
+@pytest.mark.skipif(not _grants_huge_pages(), reason="the kernel grants no huge pages")
+def test_mapped_weights_move_to_huge_pages_while_they_are_read(tmp_path: Path) -> None:
+    file, values = tmp_path / "weights.bin", np.random.default_rng(0).integers(0, 256, 5 * HUGE_PAGE + 4321, np.uint8)
+    file.write_bytes(values.tobytes())
+    memory, [tensor] = mapped(file, [{"shape": values.shape, "dtype": "uint8", "first": 0}])
+    address, stop, wrong = tensor.data_ptr(), threading.Event(), list[int]()
+
+    def read() -> None:
+        while not stop.is_set():
+            wrong.extend(np.flatnonzero(np.from_dlpack(tensor) != values))
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        copy_to_huge_pages(memory)
+        stop.set()
+        for reader in readers:
+            reader.result()
+    assert wrong == []
+    assert (np.from_dlpack(tensor) == values).all()
+    assert tensor.data_ptr() == address
+    assert resident_bytes(file) < 2 * HUGE_PAGE
+    assert file.read_bytes() == values.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tvm.target import Target
 
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.host.threads import usable_cores
+from loopwright.codegen.weights.shared_weights import weights_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,31 @@ class Library:
 class Executable(relax.VMExecutable):
     """Runs libraries that are loaded, and exports their object code."""
 
-    def __init__(self, running: tvm.runtime.Module, exported: Callable[[], tvm.runtime.Module]) -> None:
+    def __init__(
+        self,
+        running: tvm.runtime.Module,
+        mod: tvm.IRModule,
+        exported: Callable[[tvm.IRModule], tvm.runtime.Module],
+    ) -> None:
+        """Take what runs, the module that it was made of, and what makes what is exported of a module."""
         super().__init__(running)
-        self._made = exported
+        self._mod, self._made = mod, exported
 
     @cached_property
     def _exported(self) -> relax.VMExecutable:
-        return relax.VMExecutable(self._made())
+        return relax.VMExecutable(self._made(self._mod))
 
     def export_library(self, file_name: str, **options: Any) -> Any:
         """Write a shared library, as ``relax.VMExecutable`` does."""
         return self._exported.export_library(file_name, **options)
+
+    def with_weights_apart(self, least_bytes: int) -> tuple[relax.VMExecutable, list[tvm.runtime.Tensor]]:
+        """Return an executable to export whose ``main`` takes weights behind its inputs, and these weights.
+
+        They are the constants of so many bytes or more.
+        """
+        [(mod, weights)] = weights_apart([self._mod], least_bytes)
+        return relax.VMExecutable(self._made(mod)), weights
 
 
 def executable(
@@ -50,7 +65,7 @@ def executable(
     target: Target,
     compiled: Callable[[tvm.IRModule], tvm.runtime.Module],
     libraries: Sequence[Library] = (),
-) -> relax.VMExecutable:
+) -> Executable:
     """Return the executable of a module that is lowered for Relax's virtual machine, as ``relax.build`` makes it.
 
     Args:
@@ -71,13 +86,12 @@ def executable(
         first, *more = [*parts, *others] or [None]
         return link(builder, target, first, [*more, *attributes.get("external_mods", [])], constants)
 
-    def exported() -> tvm.runtime.Module:
+    def exported(mod: tvm.IRModule) -> tvm.runtime.Module:
         another = relax.ExecBuilder()
         generate(another, mod)
         return linked(another, [each.exported for each in libraries])
 
-    running = linked(builder, [each.loaded for each in libraries])
-    return Executable(running, exported) if libraries else relax.VMExecutable(running)
+    return Executable(linked(builder, [each.loaded for each in libraries]), mod, exported)
 
 
 def _parts(mod: tvm.IRModule) -> Iterator[tvm.IRModule]:

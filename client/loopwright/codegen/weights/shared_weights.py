@@ -41,10 +41,12 @@ def shares_weight(func: tvm.tirx.PrimFunc) -> bool:
     return bool(func.attrs) and bool(func.attrs.get(SHARED_WEIGHTS))
 
 
-def weights_apart(mods: Sequence[tvm.IRModule]) -> list[tuple[tvm.IRModule, list[tvm.runtime.Tensor]]]:
+def weights_apart(
+    mods: Sequence[tvm.IRModule], least_bytes: int = 0
+) -> list[tuple[tvm.IRModule, list[tvm.runtime.Tensor]]]:
     """Return modules whose ``main`` takes its constants as parameters behind the others, and these tensors in order.
 
-    Equal constants, of all modules together, are one tensor.
+    Equal constants, of all modules together, are one tensor. Constants of fewer bytes than ``least_bytes`` stay.
     """
     tensors: dict[Any, tvm.runtime.Tensor] = {}
 
@@ -52,16 +54,18 @@ def weights_apart(mods: Sequence[tvm.IRModule]) -> list[tuple[tvm.IRModule, list
         array = tensor.numpy()
         return tensors.setdefault((str(array.dtype), array.shape, hashlib.sha256(array).digest()), tensor)
 
-    return [_apart(mod, first) for mod in mods]
+    return [_apart(mod, first, least_bytes) for mod in mods]
 
 
 def _apart(
-    mod: tvm.IRModule, first: Callable[[tvm.runtime.Tensor], tvm.runtime.Tensor]
+    mod: tvm.IRModule, first: Callable[[tvm.runtime.Tensor], tvm.runtime.Tensor], least_bytes: int
 ) -> tuple[tvm.IRModule, list[tvm.runtime.Tensor]]:
     func = mod["main"]
     parameters: list[tuple[relax.Var, tvm.ir.GenericConst]] = []
     variables: dict[tvm.runtime.Tensor, relax.Var] = {}
     for constant in _constants(func):
+        if constant.value.numel() * constant.value.dtype.itemsize < least_bytes:
+            continue
         tensor = first(constant.value)
         variable = variables.setdefault(tensor, relax.Var(f"constant_{len(variables)}", constant.ty))
         parameters.append((variable, constant))
