@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import loopwright
+from benchmarks.nets.fresh import CACHE
 from loopwright.comparing.case import Array, Case
 from loopwright.comparing.engines.engine import Prepare, Prepared
 from loopwright.packaging.load import PackagedModel, as_tensor
-
-CACHE = "cache"
-"""The folder beside the net's file."""
 
 
 def compiled(net: Path) -> tuple[PackagedModel, str]:

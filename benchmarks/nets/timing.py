@@ -76,6 +76,7 @@ def starts(files: Files, threads: int, service: Service) -> dict[str, list[dict[
         for name, lines in found.items():
             command = [sys.executable, "-m", "benchmarks.nets.fresh", name, str(files.folder)]
             environment = _environment(name, threads, service.environment)
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a package that is installed has its bytecode
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
             lines.append(json.loads(done.stdout.splitlines()[-1]))
     return found
