@@ -15,6 +15,8 @@ interface ListingPaneProps {
   tintOf(line: number): number | undefined;
   /** Lines that are marked by an edge. */
   isHot?(line: number): boolean;
+  /** The line that is scrolled to while none is picked out. */
+  focus?: number | undefined;
   /** Lines that are picked out. The first of them is scrolled to. */
   isPicked(line: number): boolean;
   onPick(line: number): void;
@@ -28,13 +30,14 @@ export function ListingPane({
   shown,
   tintOf,
   isHot,
+  focus,
   isPicked,
   onPick,
 }: ListingPaneProps) {
   const lines = useMemo(() => highlight(code, language), [code, language]);
   const pane = useRef<HTMLDivElement>(null);
   const numbers = shown ?? lines.map((_, index) => index + 1);
-  const first = numbers.find(isPicked);
+  const first = numbers.find(isPicked) ?? focus;
   useEffect(() => {
     if (first === undefined) return;
     const [box, line] = [pane.current, pane.current?.querySelector(`[data-number="${first}"]`)];

@@ -1,6 +1,6 @@
 import { isFinished, type Job, type StoredComparison, type Task } from "../api/types";
 import { functionName } from "../format/function-name";
-import { formatElapsed, formatGuess } from "../format/time";
+import { formatElapsed, formatGuess, formatMilliseconds } from "../format/time";
 import { formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
 
 /** A ratio that is smaller is shown as 1.00×. */
@@ -72,7 +72,7 @@ export function restInWords(job: Job): string | null {
 /** What the job has cost. */
 export function costInWords(job: Job): string {
   const parts = [plural(job.progress.trials, "trial")];
-  if (job.device_s > 0) parts.push(`${formatElapsed(job.device_s * 1_000)} in measuring slots`);
+  if (job.device_s > 0) parts.push(`${formatMilliseconds(job.device_s * 1_000)} in measuring slots`);
   if (job.started_at !== null && job.finished_at !== null) {
     parts.push(`${formatElapsed(Date.parse(job.finished_at) - Date.parse(job.started_at))} altogether`);
   }

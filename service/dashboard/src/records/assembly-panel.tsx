@@ -9,7 +9,7 @@ import { Panel } from "../components/panel";
 import { useFlag, useQueryState } from "../components/use-query-state";
 import classes from "./assembly-panel.module.css";
 import { HotLoop } from "./hot-loop";
-import { hotLoopOf, hotProgramLines, linksOf, shownLines } from "./machine-code";
+import { focusOf, hotLoopOf, hotProgramLines, linksOf, shownLines } from "./machine-code";
 import { assemblyQuery } from "./queries";
 
 /** The machine code of the program, compiled on request (`?assembly=1`). */
@@ -69,6 +69,7 @@ function LinkedCode({ assembly, source }: { assembly: Assembly; source: string }
   const hot = hotLoopOf(assembly);
   const isHot = (line: number) => hot !== null && hot.first <= line && line <= hot.last;
   const hotProgram = useMemo(() => hotProgramLines(assembly, links), [assembly, links]);
+  const focus = useMemo(() => focusOf(assembly, links), [assembly, links]);
   const tintOfProgram = (line: number) => links.tints.get(line);
   const programOfSource = (line: number) => [...links.sourceOf].find(([, of]) => of === line)?.[0];
   const pick = (line: number | undefined) =>
@@ -109,6 +110,7 @@ function LinkedCode({ assembly, source }: { assembly: Assembly; source: string }
               const program = programOfSource(line);
               return program === undefined ? undefined : links.tints.get(program);
             }}
+            focus={focus === undefined ? undefined : links.sourceOf.get(focus)}
             isPicked={(line) => links.sourceOf.get(picked) === line}
             onPick={(line) => pick(programOfSource(line))}
           />
@@ -118,6 +120,7 @@ function LinkedCode({ assembly, source }: { assembly: Assembly; source: string }
             language="python"
             tintOf={tintOfProgram}
             isHot={(line) => hotProgram.has(line)}
+            focus={focus}
             isPicked={(line) => line === picked}
             onPick={pick}
           />
@@ -132,6 +135,7 @@ function LinkedCode({ assembly, source }: { assembly: Assembly; source: string }
             return program === undefined ? undefined : links.tints.get(program);
           }}
           isHot={isHot}
+          focus={hot?.first}
           isPicked={(line) => links.programOf.get(line) === picked}
           onPick={(line) => pick(links.programOf.get(line))}
         />

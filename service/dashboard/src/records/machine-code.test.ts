@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Assembly } from "../api/types";
-import { hotLoopOf, hotProgramLines, linksOf, shownLines } from "./machine-code";
+import { focusOf, hotLoopOf, hotProgramLines, linksOf, shownLines } from "./machine-code";
 
 const assembly: Assembly = {
   language: "asm",
@@ -37,11 +37,13 @@ it("directives are left out, and all but the hot loop", () => {
   expect(shownLines(assembly, { all: true, directives: false })).toEqual([2, 3, 4, 6, 7]);
   expect(shownLines(assembly, { all: true, directives: true })).toHaveLength(7);
   expect(hotProgramLines(assembly, linksOf(assembly))).toEqual(new Set([5, 7]));
+  expect(focusOf(assembly, linksOf(assembly))).toBe(5);
 });
 
 it("code without a loop is shown whole", () => {
   const straight = { ...assembly, loops: [], hot_loop: null };
   expect(hotLoopOf(straight)).toBeNull();
   expect(hotProgramLines(straight, linksOf(straight))).toEqual(new Set());
+  expect(focusOf(straight, linksOf(straight))).toBeUndefined();
   expect(shownLines(straight, { all: false, directives: false })).toEqual([2, 3, 4, 6, 7]);
 });

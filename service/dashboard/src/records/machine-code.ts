@@ -45,6 +45,16 @@ export function hotLoopOf({ loops, hot_loop }: Pick<Assembly, "loops" | "hot_loo
   return hot_loop === null ? null : (loops[hot_loop] ?? null);
 }
 
+/** The line of the scheduled program that most of the hot loop's instructions come from. */
+export function focusOf(assembly: Pick<Assembly, "loops" | "hot_loop">, { programOf }: Links) {
+  const hot = hotLoopOf(assembly);
+  const counts = new Map<number, number>();
+  for (const [line, of] of programOf) {
+    if (hot !== null && hot.first <= line && line <= hot.last) counts.set(of, (counts.get(of) ?? 0) + 1);
+  }
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
+}
+
 /** The lines of the scheduled program that the hot loop computes. */
 export function hotProgramLines(assembly: Assembly, { programOf }: Links): Set<number> {
   const hot = hotLoopOf(assembly);

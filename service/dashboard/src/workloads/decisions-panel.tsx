@@ -46,6 +46,18 @@ function Explorer({ decisions }: { decisions: Decisions }) {
   const shown = useMemo(() => tellingColumns(decisions, allAxes ? MOST_AXES : AXES), [decisions, allAxes]);
   const rows = useMemo(() => brushedRows(decisions, brush), [decisions, brush]);
   const varying = useMemo(() => tellingColumns(decisions, decisions.columns.length).length, [decisions]);
+  if (shown.length === 0) {
+    return (
+      <Stack gap="md" pb="md">
+        <Text size="sm" c="var(--muted)" px="md">
+          {decisions.rows.length === 1
+            ? "One trial was measured: there is nothing to compare its decisions with."
+            : "All measured trials made the same decisions."}
+        </Text>
+        <TrialTable rows={rows} of={decisions.rows.length} />
+      </Stack>
+    );
+  }
   return (
     <Stack gap="md" pb="md">
       <Stack gap="xs" px="md">

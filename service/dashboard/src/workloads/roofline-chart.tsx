@@ -40,6 +40,7 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
   const [lowest, highest] = [Math.min(...heights), Math.max(...heights)];
   const labels = labelsOf(lines);
   const rates = points.map((point) => point.flops);
+  const upper = [...points].sort((a, b) => b.flops - a.flops)[0]?.name;
   const isClose = rates.length > 1 && Math.max(...rates) < CLOSE * Math.min(...rates);
   // A phone has room for the words of a point on one side only.
   const isRight = intensity !== null && intensity > Math.sqrt(from * to);
@@ -96,7 +97,7 @@ function chartOption({ points, intensity }: Roofline, { from, to, lines }: Roof,
           align: isRight ? "right" : "left",
           formatter: `${name}\n${flops(reached)}`,
           lineHeight: 15,
-          offset: [0, isClose ? (name === "best" ? -LABEL_PX : LABEL_PX) : 0],
+          offset: [0, isClose ? (name === upper ? -LABEL_PX : LABEL_PX) : 0],
           color: ink.text,
         },
         data: [[intensity, reached]],
