@@ -29,7 +29,9 @@ def test_turned_tiles_have_each_element_in_its_place(lanes: int, across: int) ->
     given = np.arange(rows * 3**across * (columns + 5), dtype="float32").reshape([int(each) for each in x.shape])
     result = tvm.runtime.tensor(np.full((columns, rows), -1, "float32"))
     compile_module(schedule.mod, programs.TARGET)["main"](tvm.runtime.tensor(given), result)
-    assert (result.numpy() == given[(slice(None), *places, slice(5, None))].T).all()
+    for place in places:
+        given = given[:, place]
+    assert (result.numpy() == given[:, 5:].T).all()
 
 
 @pytest.mark.parametrize("name", ["2", "32", "8x8", "08", "8_across_0", "8_across_5", ""])
