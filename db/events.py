@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, insert, select
+from sqlalchemy import Integer, Select, bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from db.clean_text import clean_text
@@ -95,17 +95,29 @@ class Events:
 
     def after(self, job_id: str, last_id: int = 0, limit: int = 500) -> list[EventView]:
         """Return the events of a job that follow `last_id`, oldest first, at most `limit`."""
-        later = select(Event).where(Event.job_id == job_id, Event.id > last_id).order_by(Event.id).limit(limit)
         with self._sessions.read() as session:
-            rows = session.scalars(later).all()
+            rows = session.scalars(_after(), {"job_id": job_id, "last_id": last_id, "most": limit}).all()
             trials = _trials(session, rows)
         return [EventView(row.id, row.job_id, row.type, row.created_at, _change(row, trials)) for row in rows]
 
 
 def _trials(session: Session, events: Sequence[Event]) -> dict[str, TrialView]:
     ids = [event.data["id"] for event in events if event.type is EventType.TRIAL]
-    views = (trial_view(*row) for row in session.execute(select(*LINE).where(Trial.id.in_(ids))))
+    if not ids:
+        return {}
+    views = (trial_view(*row) for row in session.execute(_ended(), {"ids": ids}))
     return {view.id: view for view in views}
+
+
+@cache_statements
+def _after() -> Select[Event]:
+    later = select(Event).where(Event.job_id == bindparam("job_id"), Event.id > bindparam("last_id"))
+    return later.order_by(Event.id).limit(bindparam("most", type_=Integer))
+
+
+@cache_statements
+def _ended() -> Select[*tuple[Any, ...]]:
+    return select(*LINE).where(Trial.id.in_(bindparam("ids", expanding=True)))
 
 
 def _change(event: Event, trials: Mapping[str, TrialView]) -> Change:

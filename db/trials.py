@@ -205,6 +205,11 @@ def _tasks(session: Session, ids: Collection[str]) -> dict[str, Task]:
 
 
 @cache_statements
+def _of_job() -> Select[*tuple[Any, ...]]:
+    return select(*LINE).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == bindparam("job_id"))
+
+
+@cache_statements
 def _with_ids() -> Select[Task]:
     return select(Task).where(Task.id.in_(bindparam("ids", expanding=True)))
 
@@ -402,9 +407,8 @@ class Trials:
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
         """Return the trials of a job by task and number. Raise `InvalidPage`."""
-        wanted = select(*LINE).join(Task, TrialRow.task_id == Task.id).where(Task.job_id == job_id)
         with self._sessions.read() as session:
-            return _BY_POSITION.page(session, wanted, trial_view, page_size, page_token)
+            return _BY_POSITION.page(session, _of_job(), trial_view, page_size, page_token, {"job_id": job_id})
 
     def all_of_job(self, job_id: str) -> Iterator[TrialView]:
         """Yield all trials of a job by task and number, a page at a time."""

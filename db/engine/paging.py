@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Select, literal, tuple_
+from sqlalchemy import Integer, Select, bindparam, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from db.engine.statements import is_made_once
 from db.errors import InvalidPage
 
 MAX_PAGE_SIZE = 500
+_ROWS = "page_rows"
+_LAST = "page_last_"
+"""Names of the parameters of a page."""
 
 Item = TypeVar("Item")
 
@@ -42,24 +47,27 @@ class Keyset:
         view: Callable[..., Item],
         page_size: int,
         token: str | None,
+        parameters: Mapping[str, object] | None = None,
     ) -> Page[Item]:
-        """Run `statement` for one page; `view` makes an item of what the statement selects.
+        """Run `statement` with its ``parameters`` for one page; `view` makes an item of what the statement selects.
 
         Raises `InvalidPage` for a size outside 1..500 and for a token of another list.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidPage(f"page_size must be from 1 to {MAX_PAGE_SIZE}, not {page_size}")
+        facts = {**(parameters or {}), _ROWS: page_size + 1}
         if token is not None:
-            here = tuple_(*self._columns)
-            key = self.decode(token)
-            last = tuple_(*(literal(value, column.type) for column, value in zip(self._columns, key, strict=True)))
-            statement = statement.where(here < last if self._descending else here > last)
-        order = [column.desc() if self._descending else column.asc() for column in self._columns]
-        rows = session.execute(statement.add_columns(*self._columns).order_by(*order).limit(page_size + 1)).all()
+            facts |= {f"{_LAST}{place}": value for place, value in enumerate(self.decode(token))}
+        rows = session.execute(self._paged(statement, goes_on=token is not None), facts).all()
         items = tuple(view(*row[: -len(self._columns)]) for row in rows[:page_size])
         if len(rows) <= page_size:
             return Page(items, None)
         return Page(items, self.encode(list(rows[page_size - 1][-len(self._columns) :])))
+
+    def _paged(self, statement: Select[*tuple[Any, ...]], *, goes_on: bool) -> Select[*tuple[Any, ...]]:
+        """Return the statement of the first page, or of one that ``goes_on`` after a key."""
+        paged = _paged_once if is_made_once(statement.get_execution_options()) else _paged
+        return paged(self._columns, statement, self._descending, goes_on)
 
     def encode(self, key: list[Any]) -> str:
         values = [value.isoformat() if isinstance(value, datetime) else value for value in key]
@@ -82,6 +90,23 @@ class Keyset:
         except (ValueError, TypeError, RecursionError):
             pass
         raise InvalidPage("this page_token does not belong to this list")
+
+
+def _paged(
+    columns: Sequence[InstrumentedAttribute[Any]],
+    statement: Select[*tuple[Any, ...]],
+    descending: bool,
+    goes_on: bool,
+) -> Select[*tuple[Any, ...]]:
+    if goes_on:
+        here = tuple_(*columns)
+        last = tuple_(*(bindparam(f"{_LAST}{place}", type_=column.type) for place, column in enumerate(columns)))
+        statement = statement.where(here < last if descending else here > last)
+    order = [column.desc() if descending else column.asc() for column in columns]
+    return statement.add_columns(*columns).order_by(*order).limit(bindparam(_ROWS, type_=Integer))
+
+
+_paged_once = functools.lru_cache(maxsize=256)(_paged)
 
 
 def _fits(value: Any, type_: type) -> bool:

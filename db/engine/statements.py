@@ -28,4 +28,9 @@ def cache_statements(make: Callable[Arguments, Statement]) -> Callable[Arguments
 
 def is_made_once(options: Mapping[str, object]) -> bool:
     """Return whether the statement with these execution options will come again as the same object."""
-    return _MADE_ONCE in options
+    return bool(options.get(_MADE_ONCE))
+
+
+def varied(statement: Statement) -> Statement:
+    """Return a statement that was made from a kept one, and will not come again as the same object."""
+    return statement.execution_options(**{_MADE_ONCE: False})

@@ -22,7 +22,7 @@ from db.engine.changes import Topic
 from db.engine.columns import new_id, new_token
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
-from db.engine.statements import cache_statements
+from db.engine.statements import cache_statements, varied
 from db.errors import IdempotencyConflict, NotFound, Unavailable
 from db.events import job_event, task_event
 from db.inputs import LabelledMachine, NewJob
@@ -178,30 +178,17 @@ class Jobs:
         With `search`, those whose name contains it in any case, or whose id begins with it; with `since`, those that
         were submitted then or later. Those of one group come in the order of its targets. Raise `InvalidPage`.
         """
-        wanted = select(*LINE)
-        if states:
-            # The second condition leads to an index.
-            wanted = wanted.where(Job.state.in_(states))
-            if FINISHED.issuperset(states):
-                wanted = wanted.where(Job.finished_at.is_not(None))
-            elif FINISHED.isdisjoint(states):
-                wanted = wanted.where(UNFINISHED)
-        if user_name is not None:
-            wanted = wanted.where(Job.user_name == user_name)
-        if group_id is not None:
-            wanted = wanted.where(Job.group_id == group_id)
-        if name is not None:
-            wanted = wanted.where(Job.name == name)
+        filters = {"user_name": user_name, "group_id": group_id, "name": name, "since": since}
+        facts = {name: value for name, value in filters.items() if value is not None}
+        wanted = _listed(frozenset(states), frozenset(facts))
         if search:
             named = Job.name.icontains(search, autoescape=True)
-            wanted = wanted.where(or_(named, Job.id.startswith(search, autoescape=True)))
-        if since is not None:
-            wanted = wanted.where(Job.created_at >= since)
+            wanted = varied(wanted.where(or_(named, Job.id.startswith(search, autoescape=True))))
         if tag is not None:
-            wanted = wanted.where(Job.tags.contains(f"\n{tag}\n", autoescape=True))
+            wanted = varied(wanted.where(Job.tags.contains(f"\n{tag}\n", autoescape=True)))
         order = _ORDERS[sort, descending] if group_id is None else _OF_GROUP
         with self._sessions.read() as session:
-            return order.page(session, wanted, line_view, page_size, page_token)
+            return order.page(session, wanted, line_view, page_size, page_token, facts)
 
     def leases(self) -> list[LeaseView]:
         """Return the leases of the running jobs, the oldest first."""
@@ -464,6 +451,25 @@ class Jobs:
         job_event(session, job, now)
         facts = {"job_id": job.id, "name": job.name, "state": state, "error": job.error, "owner": job.user_name}
         notify(session, WebhookEvent.JOB_FINISHED, facts, now)
+
+
+@cache_statements
+def _listed(states: frozenset[JobState], filters: frozenset[str]) -> Select[*tuple[Any, ...]]:
+    """Select jobs in some states, or in any without one, by what is given under the names of ``filters``."""
+    conditions: dict[str, ColumnElement[bool]] = {
+        "user_name": Job.user_name == bindparam("user_name"),
+        "group_id": Job.group_id == bindparam("group_id"),
+        "name": Job.name == bindparam("name"),
+        "since": Job.created_at >= bindparam("since"),
+    }
+    wanted = select(*LINE).where(*(condition for name, condition in conditions.items() if name in filters))
+    if not states:
+        return wanted
+    wanted = wanted.where(Job.state.in_(sorted(states)))
+    # What follows leads to an index.
+    if states <= FINISHED:
+        return wanted.where(Job.finished_at.is_not(None))
+    return wanted if states & FINISHED else wanted.where(UNFINISHED)
 
 
 @cache_statements

@@ -6,13 +6,14 @@ import statistics
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from sqlalchemy import Select, case, func, or_, select
+from sqlalchemy import Select, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.bests import FASTEST_FIRST, renew_best
 from db.engine.columns import new_id
 from db.engine.connections import Sessions
 from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
+from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.leases import own_running_task
 from db.models import Best, DeviceClass, Target, Task, Trial
@@ -96,6 +97,13 @@ def best_rows() -> Select[CertificateRow, str, str | None, int, str, str]:
         .join(DeviceClass, Best.device_class_id == DeviceClass.id)
         .join(Target, DeviceClass.target_id == Target.id)
     )
+
+
+@cache_statements
+def _filtered(filters: frozenset[str]) -> Select[CertificateRow, str, str | None, int, str, str]:
+    """Select the bests of what is given under the names of ``filters``."""
+    columns = {"workload_hash": Best.workload_hash, "device_class_id": Best.device_class_id, "target_id": Target.id}
+    return best_rows().where(*(column == bindparam(name) for name, column in columns.items() if name in filters))
 
 
 def best_view(
@@ -301,12 +309,7 @@ class Certificates:
 
         Raises `InvalidPage`.
         """
-        bests = best_rows()
-        if workload_hash is not None:
-            bests = bests.where(Best.workload_hash == workload_hash)
-        if device_class_id is not None:
-            bests = bests.where(Best.device_class_id == device_class_id)
-        if target_id is not None:
-            bests = bests.where(Target.id == target_id)
+        filters = {"workload_hash": workload_hash, "device_class_id": device_class_id, "target_id": target_id}
+        facts = {name: value for name, value in filters.items() if value is not None}
         with self._sessions.read() as session:
-            return _NEWEST.page(session, bests, best_view, page_size, page_token)
+            return _NEWEST.page(session, _filtered(frozenset(facts)), best_view, page_size, page_token, facts)

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
-from sqlalchemy import Exists, Select, and_, exists, or_, select
+from sqlalchemy import Exists, Select, and_, bindparam, exists, or_, select
 from sqlalchemy.orm import Session
 
 from db.devices import get_device_class
 from db.engine.columns import digest, new_id
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
+from db.engine.statements import cache_statements
 from db.errors import NotFound
 from db.inputs import ImportedCertificate, ImportedRecord
 from db.models import Certificate, DeviceClass, ImportedEvidence, SigningKey, Target, Task, Trial, Workload
@@ -48,6 +49,13 @@ def _measured() -> Select[Trial, str, str, str, list[str] | None, bool]:
         .outerjoin(Task, Trial.task_id == Task.id)
         .where(Trial.median.is_not(None))
     )
+
+
+@cache_statements
+def _filtered(filters: frozenset[str]) -> Select[Trial, str, str, str, bool]:
+    """Select measured trials of what is given under the names of ``filters``."""
+    columns = {"workload_hash": Trial.workload_hash, "device_class_id": Trial.device_class_id, "target_id": Target.id}
+    return _measured().where(*(column == bindparam(name) for name, column in columns.items() if name in filters))
 
 
 def _known(row: Mapping[str, Any]) -> Exists:
@@ -129,15 +137,10 @@ class Records:
         page_token: str | None = None,
     ) -> Page[RecordView]:
         """Return the records that the filters leave, in the order of `sort`. Raise `InvalidPage`."""
-        wanted = _measured()
-        if workload_hash is not None:
-            wanted = wanted.where(Trial.workload_hash == workload_hash)
-        if device_class_id is not None:
-            wanted = wanted.where(Trial.device_class_id == device_class_id)
-        if target_id is not None:
-            wanted = wanted.where(Target.id == target_id)
+        filters = {"workload_hash": workload_hash, "device_class_id": device_class_id, "target_id": target_id}
+        facts = {name: value for name, value in filters.items() if value is not None}
         with self._sessions.read() as session:
-            return _ORDERS[sort].page(session, wanted, _view, page_size, page_token)
+            return _ORDERS[sort].page(session, _filtered(frozenset(facts)), _view, page_size, page_token, facts)
 
     def of_task(self, task_id: str) -> list[RecordView]:
         """Return all records of a task by number; none for an unknown one."""

@@ -21,7 +21,7 @@ from sse_starlette import ServerSentEvent
 
 from db import Database
 from db.errors import Unavailable
-from db.views import EventView
+from db.views import EventView, JobChanged
 from loopwright import schemas
 from loopwright.codegen.kinds import FINISHED
 from service.outage import PATIENCE_SECONDS
@@ -54,6 +54,8 @@ class Line:
 
     id: int
     sent: bytes
+    is_of_job: bool
+    """Whether it says that the state of the job has changed."""
 
 
 class Feeds:
@@ -216,6 +218,8 @@ class Feed:
     def _look(self, last_id: int) -> tuple[bool, list[Line]]:
         # The state is read last: of an end that comes later, the feed will hear.
         lines = self._read(last_id)
+        if lines and not any(line.is_of_job for line in lines):
+            return False, lines  # the end is an event, too
         if self._database.jobs.get(self._job_id).state not in FINISHED:
             return False, lines
         # What was written between the two.
@@ -223,7 +227,7 @@ class Feed:
 
     def _read(self, last_id: int) -> list[Line]:
         events = self._database.events.after(self._job_id, last_id, BATCH)
-        return [Line(event.id, self._sent(event)) for event in events]
+        return [Line(event.id, self._sent(event), isinstance(event.change, JobChanged)) for event in events]
 
     def _sent(self, event: EventView) -> bytes:
         data = self._on_wire(event).model_dump_json()
