@@ -65,8 +65,16 @@ class Licence(Part):
     files: tuple[str, ...]
 
 
+class MappedWeight(Part):
+    """A constant of the model in ``weights.bin``, from its byte ``first`` on."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    first: int
+
+
 class Weights(Part):
-    """The model's constants, which lie in ``model.so`` as they are packed for it."""
+    """The model's constants, as they are packed for it: large ones lie in ``weights.bin``, others in ``model.so``."""
 
     count: int
     bytes: int
@@ -91,6 +99,8 @@ class Manifest(Part):
     threads: int = Field(ge=1)
     """With which its functions were certified; without any, the cores of the machine that packaged it."""
     inputs: tuple[TensorSpec, ...]
+    mapped: tuple[MappedWeight, ...] = ()
+    """In order, what ``main`` takes behind the inputs. Earlier packages have none."""
     weights: Weights
     functions: tuple[PackagedFunction, ...]
     example: Example

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -30,13 +30,14 @@ from loopwright.codegen.weights.prepacking import split
 from loopwright.comparing.files import Files
 from loopwright.errors import UnsupportedModel
 from loopwright.packaging import load
-from loopwright.packaging.exporting import export_library, write_threads
+from loopwright.packaging.exporting import export_apart, write_threads
 from loopwright.packaging.inputs import fixed_inputs
 from loopwright.packaging.manifest import (
     Check,
     Example,
     Licence,
     Manifest,
+    MappedWeight,
     PackagedFunction,
     Packing,
     TensorSpec,
@@ -69,14 +70,14 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise FileExistsError(f"{folder} is not empty; give a folder of its own for the package")
-    export_library(applying.build(applied, model.target), folder / "model.so")
+    mapped = export_apart(applying.build(applied, model.target), folder)
     functions = _with_checks(folder, model, report)
     inputs = fixed_inputs(model.module)
     count = report.threads[-1] if report.threads else threads.usable_cores()
     arrays: dict[str, Any] = {f"input_{n}": array for n, array in enumerate(files.inputs)}
     np.savez(folder / "example.npz", **arrays | {f"expected_{n}": array for n, array in enumerate(files.expected)})
     shutil.copy(load.__file__, folder / "load.py")
-    (folder / "load.cc").write_text(_cpp(inputs, count), encoding="utf-8")
+    (folder / "load.cc").write_text(_cpp(inputs, mapped, count), encoding="utf-8")
     licences = tuple(_libraries(folder))
     write_threads(folder / "lib")
     manifest = Manifest(
@@ -88,6 +89,7 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
         target=_plain(model.target),
         threads=count,
         inputs=inputs,
+        mapped=tuple(MappedWeight(**each) for each in mapped),
         weights=_weights(applied),
         functions=functions,
         example=Example(reference=reference, tolerance=files.tolerance),
@@ -175,15 +177,21 @@ def _libraries(folder: Path) -> Iterator[Licence]:
         )
 
 
-def _cpp(inputs: tuple[TensorSpec, ...], count: int) -> str:
+def _cpp(inputs: tuple[TensorSpec, ...], mapped: list[dict[str, Any]], count: int) -> str:
     lines = []
     for number, spec in enumerate(inputs):
-        extents = ", ".join(map(str, spec.shape))
-        lines.append(f"  std::vector<int64_t> shape{number} = {{{extents}}};")
+        lines.append(f"  std::vector<int64_t> shape{number} = {_cpp_list(spec.shape)};")
         lines.append(f"  DLTensor input{number} = Input(shape{number}, {_cpp_dtype(spec.dtype)});  // {spec.name}")
     arguments = ", ".join(f"&input{number}" for number in range(len(inputs)))
     template = Template(Path(__file__).with_name("load.cc.in").read_text(encoding="utf-8"))
-    return template.substitute(threads=count, inputs="\n".join(lines), arguments=arguments)
+    weights = ", ".join(
+        f"{{{each['first']}, {_cpp_list(each['shape'])}, {_cpp_dtype(each['dtype'])}}}" for each in mapped
+    )
+    return template.substitute(threads=count, weights=weights, inputs="\n".join(lines), arguments=arguments)
+
+
+def _cpp_list(shape: Sequence[int]) -> str:
+    return f"{{{', '.join(map(str, shape))}}}"
 
 
 def _cpp_dtype(dtype: str) -> str:

@@ -55,12 +55,12 @@ from tests.unit.client.known_bests import LLVM, serve
 
 
 class Net(nn.Module):
-    """Two inputs of unlike kinds, two outputs."""
+    """Two inputs of unlike kinds, two outputs, and a table that is large enough for a file of its own."""
 
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(0)
-        self.table, self.linear = nn.Embedding(10, 16), nn.Linear(16, 4)
+        self.table, self.linear = nn.Embedding(4100, 16), nn.Linear(16, 4)
 
     def forward(self, ids: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         y = self.linear(self.table(ids) + x)
@@ -129,9 +129,10 @@ def test_the_manifest_says_what_is_in_it(package: Path) -> None:
     assert {"model.so", "checks.so", "example.npz", "load.py", "load.cc", "lib/libtvm_runtime.so"} <= set(
         manifest.files
     )
-    assert "lib/libloopwright_threads.so" in manifest.files
+    assert {"lib/libloopwright_threads.so", "weights.bin"} <= set(manifest.files)
+    assert [(each.shape, each.dtype, each.first) for each in manifest.mapped] == [((4100, 16), "float32", 0)]
     assert manifest.weights.count >= 2
-    assert manifest.weights.bytes >= 4 * (10 * 16 + 16 * 4 + 4)
+    assert manifest.weights.bytes >= 4 * (4100 * 16 + 16 * 4 + 4)
     for licence in manifest.licences:
         assert "Apache" in licence.licence
         assert any(file.endswith("LICENSE.txt") for file in licence.files)
