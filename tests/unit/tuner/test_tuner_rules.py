@@ -265,7 +265,7 @@ def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vector
     mod = programs.with_weight(convolutions.conv_nhwc(10, 4, 8, 1, moved=True), 1)
     program, schedule = AnalysedProgram.of(mod), new_schedule(mod)
     assert program is not None
-    values = {"rows": 5, "width": 4, "lanes": 1, "outer": 0, "lines": 1, "pack": 3}
+    values = {"rows": 5, "width": 4, "lanes": 1, "outer": 0, "lines": 1, "pack": 3, "image": 0}
     RULES["conv_direct"].apply(schedule, program, MACHINE, values)
     assert "LoopPartition" in {str(step.kind.name) for step in schedule.trace.insts}
     [features] = extract(builtin_space(mod, TARGET, seed=1).context, [schedule])

@@ -25,6 +25,7 @@ class Convolution:
 
     Args:
         prepared: the names of the blocks that pad the image and rearrange the kernel, if there are any.
+        prepares_image: the name of the one of these that writes the image, if there is one.
         group: the number of neighbouring channels that read the same elements of the image.
         kernel_is_weight: whether the kernel is the function's weight.
         is_turned: whether vectors are to run along the channels though the pixels of a line are neighbours in C.
@@ -37,6 +38,7 @@ class Convolution:
     channel: int
     phases: tuple[int, ...]
     prepared: tuple[str, ...]
+    prepares_image: str | None
     group: int
     kernel_is_weight: bool
     is_turned: bool = False
@@ -143,6 +145,15 @@ class Convolution:
         var = self.block.spatial[self.pixels[-1]][0]
         return coefficient(self.image.indices[self.image_dimension], var) or 0
 
+    def read(self, lines: int) -> int:
+        """Return how many elements of one image are read for that many neighbouring lines."""
+        var = self.block.spatial[self.other_axes[-1]][0]
+        shape = [int(extent) for extent in self.image.source.shape]
+        place = next(n for n, index in enumerate(self.image.indices) if contains(index, var))
+        step = coefficient(self.image.indices[place], var) or 0
+        read = lines * step + max(0, shape[place] - self.lines * step)
+        return math.prod(shape[place + 1 :]) * read
+
     @staticmethod
     def of(program: AnalysedProgram, dtype: str = "float32") -> Convolution | None:
         """Return the convolution that is the only reduction of a function, or None.
@@ -170,8 +181,11 @@ class Convolution:
         if group is None or any(_uses(image, axes[n]) for n in phases):
             return None
         prepared = tuple(_prepared(program, (image, kernel)))
+        makes_image = next(iter(_prepared(program, (image,))), None)
         is_weight = program.weight is not None and kernel.source.same_as(program.weight)
-        convolution = Convolution(block, image, kernel, pixels, channel, tuple(phases), prepared, group, is_weight)
+        convolution = Convolution(
+            block, image, kernel, pixels, channel, tuple(phases), prepared, makes_image, group, is_weight
+        )
         return convolution if convolution.stride > 0 and convolution.has_known_phases else None
 
 

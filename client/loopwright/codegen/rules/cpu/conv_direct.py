@@ -3,10 +3,10 @@
 The vectors run along the channels, each step of the sum multiplying vectors of the kernel with elements of the image,
 or, if the result has the channels first, along the pixels of a line: vectors of the image with elements of the kernel.
 The other axis of the tile is the other one of the two. A result with the channels first is stored across vectors of
-channels; lines are often no whole number of vectors, and channels are. The padded image is made before. The kernel may
-be packed into panels: in each call, or once before all calls if it is a weight. What follows the convolution is
-computed on the tile while it is in the first cache. (Georganas et al., Anatomy of high-performance deep learning
-convolutions on SIMD architectures, SC 2018.)
+channels; lines are often no whole number of vectors, and channels are. An image that is padded or multiplied first is
+made by each task, or all of it before. The kernel may be packed into panels: in each call, or once before all calls if
+it is a weight. What follows the convolution is computed on the tile while it is in the first cache. (Georganas et al.,
+Anatomy of high-performance deep learning convolutions on SIMD architectures, SC 2018.)
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Any
 from tvm.s_tir import Schedule
 from tvm.tirx import IndexMap
 
+from loopwright.codegen.rules.analysis.columns import conditions
 from loopwright.codegen.rules.analysis.conv_tile import ConvTile, cycles, fits, padded_channels, tiles
 from loopwright.codegen.rules.analysis.convolution import Convolution, is_simple
-from loopwright.codegen.rules.analysis.program import AnalysedProgram
+from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from loopwright.codegen.rules.analysis.steps import (
     divisors,
@@ -40,8 +41,14 @@ takes a contiguous part."""
 _IN_PLACE, _BY_TASK, _FIRST, _ONCE = 0, 1, 2, 3
 """The kernel: read where it is; a panel packed by the task that uses it; all panels packed before the convolution; a
 weight's panels packed once, before all calls."""
+_ALL_BEFORE, _LINES = 0, 1
+"""An image that other blocks make: all of it before the convolution; or the lines that a task reads, by the task, which
+has all channels of its own lines."""
 _TASK_OVERHEAD = 500
 """Cycles for a task beside its tiles. Not tuned."""
+_MAKING = 8
+"""Cycles for a vector of an image that a task makes. With tasks of one line, which make each line three times, a
+convolution of 3x3 over 56 x 56 x 64 took 1.04 times as long (AMD Zen 4, one thread)."""
 _SEED_TILES = 3
 """Tiles of different widths to measure first."""
 _CLOSE = 1.1
@@ -72,6 +79,7 @@ class ConvDirect:
             Knob("lines", divisors(convolution.lines)),
             # In a model, a weight comes from memory: panels are read in order, whatever a race with a warm cache says.
             Knob("pack", (_ONCE,) if _packs_once(convolution, machine) else (_IN_PLACE, _BY_TASK, _FIRST)),
+            Knob("image", (_ALL_BEFORE, _LINES) if _makes_lines(convolution, machine) else (_ALL_BEFORE,)),
         )
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
@@ -92,14 +100,20 @@ class ConvDirect:
             raise RuleRefused("a panel of the kernel would be packed again for each line of pixels")
         if values["pack"] == _IN_PLACE and not convolution.kernel_is_contiguous:
             raise RuleRefused("the kernel's channels are not contiguous")
+        if values["image"] == _LINES and (values["outer"] == _CHANNELS or values["pack"] == _BY_TASK):
+            raise RuleRefused("a task that makes its lines of the image has all channels")
         last = inline(schedule, program, frozenset(convolution.prepared))[-1].name
         for name in convolution.prepared:
+            if values["image"] == _LINES and name == convolution.prepares_image:
+                continue
             # LLVM makes vectors of the inner loop. TVM would compute vectors with conditions one element after another.
             parallelize(schedule, fuse(schedule, schedule.get_loops(schedule.get_sblock(name))[:-1]))
         padding = padded_channels(convolution, machine)
         if padding > convolution.channels:
             last = _pad_channels(schedule, convolution, padding, last)
-        _schedule(schedule, convolution, tile, values, last)
+        task = _schedule(schedule, convolution, tile, values, last)
+        if values["image"] == _LINES and convolution.prepares_image is not None:
+            _make_lines(schedule, program.block(convolution.prepares_image), task, machine)
 
 
 def _packs_once(convolution: Convolution, machine: MachineLimits) -> bool:
@@ -114,7 +128,15 @@ def _orientations(convolution: Convolution) -> dict[int, Convolution]:
     return {_PIXELS: convolution, _CHANNELS: replace(convolution, is_turned=True)}
 
 
-def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: Knobs, last: str) -> None:
+def _makes_lines(convolution: Convolution, machine: MachineLimits) -> bool:
+    """Return whether tasks may make the lines of the image that they read."""
+    has_lines = convolution.channels_last and convolution.lines > 1 and not convolution.phases
+    is_padded = padded_channels(convolution, machine) > convolution.channels  # which replaces the image's block
+    return convolution.prepares_image is not None and has_lines and not is_padded
+
+
+def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: Knobs, last: str) -> Any:
+    """Schedule all but the blocks that make the image and the kernel. Returns the loop over tasks."""
     block = sch.get_sblock(convolution.block.name)
     if convolution.phases:
         _interleave(sch, convolution)
@@ -136,7 +158,10 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: K
     if line is not None:
         line, within = sch.split(line, [None, values["lines"]])
         others, inner = [*others, line], [within]
-    tasks = [channels, *others] if values["outer"] == _CHANNELS else [*others, channels]
+    if values["image"] == _LINES:
+        tasks, inner = others, [channels, *inner]
+    else:
+        tasks = [channels, *others] if values["outer"] == _CHANNELS else [*others, channels]
     phases = [loops[n] for n in convolution.phases]
     reduced = [reduced[n] for n in convolution.order]
     sch.reorder(*tasks, *inner, pixels, *phases, *reduced, row, vector, lane)
@@ -165,6 +190,15 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: K
         vectorize(sch, str(sch.get(follows).name_hint), sch.get_loops(follows)[-1], tile.lanes)
     if not convolution.is_turned:
         vectorize(sch, str(sch.get(write).name_hint), sch.get_loops(write)[-1], tile.lanes)
+    return task
+
+
+def _make_lines(sch: Schedule, image: Block, task: Any, machine: MachineLimits) -> None:
+    """Make the lines of the image that a task reads where it begins."""
+    block = sch.get_sblock(image.name)
+    sch.compute_at(block, task)
+    if not conditions(image):
+        vectorize(sch, image.name, sch.get_loops(block)[-1], machine.lanes)
 
 
 def _turn(sch: Schedule, convolution: Convolution, write: Any, last: str) -> tuple[Any, Any]:
@@ -265,20 +299,24 @@ def _seeds(convolution: Convolution, machine: MachineLimits) -> Iterable[Knobs]:
     for lanes, tile, outer in orders:
         each = orientations[lanes]
         pack = _ONCE if _packs_once(each, machine) else _IN_PLACE if each.kernel_is_contiguous else _FIRST
-        lines = _best_lines(each, tile, machine, pack)
-        values = {"rows": tile.rows, "width": tile.width, "lanes": lanes, "outer": outer, "lines": lines, "pack": pack}
-        yield values
+        image = _LINES if outer == _PIXELS and pack != _BY_TASK and _makes_lines(each, machine) else _ALL_BEFORE
+        lines = _best_lines(each, tile, machine, pack, image)
+        values = {"rows": tile.rows, "width": tile.width, "lanes": lanes, "outer": outer, "lines": lines}
+        yield values | {"pack": pack, "image": image}
         if outer == _CHANNELS and each.has_channel_lanes and pack != _ONCE:
-            yield values | {"pack": _BY_TASK, "lines": _best_lines(each, tile, machine, _BY_TASK)}
+            lines = _best_lines(each, tile, machine, _BY_TASK, _ALL_BEFORE)
+            yield values | {"lines": lines, "pack": _BY_TASK, "image": _ALL_BEFORE}
 
 
-def _best_lines(convolution: Convolution, tile: ConvTile, machine: MachineLimits, pack: int) -> int:
+def _best_lines(convolution: Convolution, tile: ConvTile, machine: MachineLimits, pack: int, image: int) -> int:
     """Return the smallest number of lines in a task with which the threads finish early and together."""
     panels = padded_channels(convolution, machine) // (tile.width if convolution.has_channel_lanes else tile.rows)
     others = math.prod(convolution.extent(n) for n in convolution.other_axes[:-1])
     work = cycles(convolution, tile, machine) * others * convolution.lines
     costs = {}
     for lines in divisors(convolution.lines):
-        tasks = panels * (1 if pack == _BY_TASK else others * convolution.lines // lines)
-        costs[lines] = math.ceil(tasks / machine.threads) * (work / tasks + _TASK_OVERHEAD)
+        parts = others * convolution.lines // lines
+        tasks = parts if image == _LINES else panels * (1 if pack == _BY_TASK else parts)
+        made = convolution.read(lines) / machine.lanes * _MAKING if image == _LINES else 0.0
+        costs[lines] = math.ceil(tasks / machine.threads) * (work / tasks + made + _TASK_OVERHEAD)
     return next(lines for lines, cost in costs.items() if cost < 1.02 * min(costs.values()))
