@@ -25,15 +25,16 @@ def conv_nhwc(
     batch: int = 1,
     dilation: int = 1,
     moved: bool = False,
+    dtype: str = "float32",
 ) -> tvm.IRModule:
     """Return a convolution of square images with the channels last, a bias and relu.
 
-    With ``moved``, the result has the channels first.
+    With ``moved``, the result has the channels first. Factors of ``dtype`` are summed in float32.
     """
-    x = te.placeholder((batch, size, size, inputs), name="x")
-    w = te.placeholder((window, window, inputs, outputs), name="w")
+    x = te.placeholder((batch, size, size, inputs), dtype, name="x")
+    w = te.placeholder((window, window, inputs, outputs), dtype, name="w")
     bias = te.placeholder((outputs,), name="bias")
-    y = topi.nn.conv2d_nhwc(x, w, stride, dilation * (window // 2), dilation)
+    y = topi.nn.conv2d_nhwc(x, w, stride, dilation * (window // 2), dilation, out_dtype="float32")
     result = topi.nn.relu(topi.add(y, bias))
     return function(x, w, bias, topi.transpose(result, (0, 3, 1, 2)) if moved else result)
 

@@ -261,6 +261,12 @@ def test_vectors_run_along_the_channels_of_images_with_the_channels_first(mod: t
     assert None not in [finished(sketches, mod, seed) for seed in sketches.seeds()]
 
 
+def test_convolutions_of_halves_are_tiled_as_those_of_float32() -> None:
+    mod = programs.with_weight(convolutions.conv_nhwc(9, 5, 24, 3, 2, dtype="float16"), 1)
+    sketches = Sketches(mod, MACHINE, [RULES["conv_direct"]])
+    check_program(mod, finished(sketches, mod, sketches.seeds()[0]))
+
+
 def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vectors() -> None:
     mod = programs.with_weight(convolutions.conv_nhwc(10, 4, 8, 1, moved=True), 1)
     program, schedule = AnalysedProgram.of(mod), new_schedule(mod)

@@ -158,7 +158,7 @@ class Convolution:
     def of(program: AnalysedProgram, dtype: str = "float32") -> Convolution | None:
         """Return the convolution that is the only reduction of a function, or None.
 
-        ``dtype`` is that of its sums, and of its operands if it is float32. Operands of sums in int32 are cast to it.
+        ``dtype`` is that of its sums, to which operands of other dtypes are cast: bytes to int32, halves to float32.
         Depthwise convolutions, in which no two channels read the same elements, are none.
         """
         if len(program.reductions) != 1 or len(program.outputs) != 1:
@@ -205,8 +205,7 @@ def _factors(block: Block) -> list[Any] | None:
     if not isinstance(product, tirx.Mul):
         return None
     loads = [product.a, product.b]
-    if block.dtype == "int32":
-        loads = [factor.value if isinstance(factor, tirx.Cast) else factor for factor in loads]
+    loads = [factor.value if isinstance(factor, tirx.Cast) else factor for factor in loads]
     if not all(isinstance(load, tvm.ir.TensorLoad) for load in loads) or loads[0].source.same_as(loads[1].source):
         return None
     return loads
