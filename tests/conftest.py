@@ -21,7 +21,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from tests.support import gaps, module_seconds, unchanged
+from tests.support import draws, gaps, module_seconds, unchanged
 from tests.support.golden import Golden
 from tests.support.played_service import PlayedService, played
 from tests.support.programs import MM_RELU
@@ -92,6 +92,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     file = _last_words(session.config.workerinput["testrunuid"], session.config.workerinput["workerid"]).open("w")
     session.config.add_cleanup(file.close)
     faulthandler.enable(file)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    draws.start(item.name)
 
 
 def _last_words(run: str, process: str) -> Path:

@@ -13,10 +13,11 @@ import tvm
 
 from loopwright.version import VERSION
 from tests.acceptance.conftest import Followed
+from tests.support.draws import numpy_draws
 from tests.support.ledger import check_ledger
 from tests.support.service import Service
 
-DRAW = np.random.default_rng(0)
+DRAW = numpy_draws()
 
 
 def test_events_tell_the_whole_job_in_order(service: Service, main: Followed) -> None:

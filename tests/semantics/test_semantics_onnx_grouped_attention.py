@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from loopwright import UnsupportedModel, frontends
+from tests.support.draws import numpy_draws
 from tests.support.onnx_cells import Array, Cell, by_onnx_runtime, model_of
 from tests.support.onnx_nodes import run
 
-DRAWN = np.random.default_rng(11)
+DRAWN = numpy_draws()
 
 
 def drawn(*shape: int) -> Array:

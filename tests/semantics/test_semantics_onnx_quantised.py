@@ -18,6 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 from loopwright import UnsupportedModel, frontends
 from loopwright.frontends.onnx.exactness import exact, is_quantised
+from tests.support.draws import numpy_draws
 from tests.support.onnx_cells import Array, Cell, by_onnx_runtime, model_of
 from tests.support.onnx_nodes import run
 
@@ -25,7 +26,7 @@ MICROSOFT = "com.microsoft"
 PAIRS = ("uint8 uint8", "int8 uint8", "int8 int8")
 FEW = 0.02
 """Of the elements that are quantised: so many may differ by one step, where a number is between two integers."""
-DRAWN = np.random.default_rng(7)
+DRAWN = numpy_draws()
 
 
 def single(values: Any) -> Array:

@@ -10,11 +10,12 @@ from torch.nn import functional
 
 from loopwright import UnsupportedModel, frontends
 from loopwright.model import Model
+from tests.support.draws import torch_draws
 from tests.support.models import Calls
 from tests.support.torch_models import assert_agree
 
 INF, NAN = float("inf"), float("nan")
-DRAWN = torch.Generator().manual_seed(0)
+DRAWN = torch_draws()
 LEFT, RIGHT = (torch.randn(4, 6, generator=DRAWN) for _ in range(2))
 SPECIAL = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.5]).repeat(4, 1)
 OTHERS = torch.tensor([1.0, -2.0, 0.0, -0.0, NAN, -INF]).repeat(4, 1)

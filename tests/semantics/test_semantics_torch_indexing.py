@@ -9,10 +9,11 @@ from torch.nn import functional
 from loopwright import frontends
 from loopwright.errors import UnsupportedModel
 from loopwright.model import Model
+from tests.support.draws import torch_draws
 from tests.support.models import Calls
 from tests.support.torch_models import assert_agree
 
-DRAWN = torch.Generator().manual_seed(0)
+DRAWN = torch_draws()
 ROWS = torch.randn(4, 9, generator=DRAWN)
 PLACES = torch.randint(0, 4, (4, 9), generator=DRAWN)
 IMAGE = torch.randn(2, 4, 6, 6, generator=DRAWN)

@@ -15,11 +15,12 @@ from torch import nn
 from loopwright import UnsupportedModel, frontends
 from loopwright.codegen.functions import prim_funcs
 from loopwright.model import Model
+from tests.support.draws import torch_draws
 from tests.support.models import Calls, called, lowered
 from tests.support.torch_models import assert_agree, compiled
 
 ops = torch.ops.quantized_decomposed
-DRAWN = torch.Generator().manual_seed(5)
+DRAWN = torch_draws()
 ROWS = torch.randn(6, 96, generator=DRAWN) * 3
 SPECIAL = torch.tensor([0.5, 1.5, 2.5, -0.5, 1e9, -1e9, 0.0, -0.0] * 12).repeat(6, 1)
 TYPES = ((torch.int8, -128, 127), (torch.int8, -127, 127), (torch.uint8, 0, 255), (torch.uint8, 0, 127))

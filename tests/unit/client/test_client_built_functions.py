@@ -27,9 +27,10 @@ from loopwright.codegen.program.lowering import lower
 from loopwright.codegen.rules import prior
 from loopwright.codegen.weights.packed_weight import packs_weight
 from loopwright.codegen.weights.parameters import attach, detach
+from tests.support.draws import numpy_draws
 
 TARGET = this_cpu()
-RNG = np.random.default_rng(0)
+RNG = numpy_draws()
 X, WEIGHT = (RNG.random(shape, dtype=np.float32) for shape in ((6, 10), (10, 21)))
 
 

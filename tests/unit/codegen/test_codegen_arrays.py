@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from loopwright.codegen.arrays import DRAWS, Array, compare, index_bound, numpy_dtype, poison, random_array, tolerance
 from loopwright.codegen.kinds import Values
 from loopwright.codegen.math_mode import TF32
+from tests.support.draws import numpy_draws
 from tuner.types import TensorInfo
 
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-RNG = np.random.default_rng(0)
+RNG = numpy_draws()
 
 
 def _normal(*shape: int, dtype: str = "float32") -> Array:

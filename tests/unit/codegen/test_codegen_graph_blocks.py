@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from loopwright.codegen.functions import prim_funcs
+from tests.support.draws import torch_draws
 from tests.support.models import Calls, called, check, lowered, run
 
 COLUMNS, DEPTH, SIZE = 48, 96, 32
-DRAWN = torch.Generator().manual_seed(2)
+DRAWN = torch_draws()
 ROWS = torch.randn(3, DEPTH, generator=DRAWN)
 
 

@@ -19,10 +19,11 @@ from loopwright.applying.lookup import lower
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.lowering import lower as lower_module
 from loopwright.codegen.serialization import module_from_json, module_to_json
+from tests.support.draws import numpy_draws
 from tests.support.models import LLVM, Calls, called, check, digests, run
 
 Array = np.ndarray[Any, Any]
-DRAWN = np.random.default_rng(3)
+DRAWN = numpy_draws()
 STEP, POINT, NONE = np.array(0.02, "float32"), np.array(117, "uint8"), np.array(0, "uint8")
 
 

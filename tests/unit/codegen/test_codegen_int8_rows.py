@@ -16,10 +16,11 @@ from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.build import compile_module
 from loopwright.frontends import to_program
 from loopwright.model import Model
+from tests.support.draws import numpy_draws
 from tests.support.rule_programs import TARGET
 
 COLUMNS, DEPTH, SIZE = 24, 64, 16
-DRAWN = np.random.default_rng(5)
+DRAWN = numpy_draws()
 
 
 class Blocks(nn.Module):

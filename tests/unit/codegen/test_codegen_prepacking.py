@@ -19,11 +19,12 @@ from loopwright.codegen.weights.layout_free import declare_weights, weight_of
 from loopwright.codegen.weights.packed_weight import PACK, PackedWeight, packs_weight
 from loopwright.codegen.weights.parameters import attach, detach
 from loopwright.codegen.weights.prepacking import fold_packing, split
+from tests.support.draws import numpy_draws
 from tests.support.rule_programs import TARGET, product
 from tuner.space.builtin import builtin_space
 
 ROWS, DEPTH, COLUMNS = 6, 10, 21
-RNG = np.random.default_rng(0)
+RNG = numpy_draws()
 X, WEIGHT, BIAS = (RNG.random(shape, dtype=np.float32) for shape in ((ROWS, DEPTH), (DEPTH, COLUMNS), (COLUMNS,)))
 
 

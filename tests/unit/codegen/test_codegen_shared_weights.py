@@ -23,11 +23,12 @@ from loopwright.codegen.weights.prepacking import fold_packing
 from loopwright.codegen.weights.shared_weights import shares_weight, weights_apart
 from loopwright.frontends import to_program
 from loopwright.model import Model
+from tests.support.draws import torch_draws
 from tests.support.models import lowered
 from tests.support.rule_programs import TARGET
 from tuner.space.builtin import builtin_space
 
-DRAWN = torch.Generator().manual_seed(3)
+DRAWN = torch_draws()
 
 
 class Nibbles(nn.Module):
