@@ -29,10 +29,10 @@ CEILINGS = {
     # along lines, tiles that are turned in registers, padding, and functions that are compiled on all cores.
     # Functions that are compiled once for all models, a cache that is loaded without the client's models, fetching
     # ahead, and names of machines.
-    "client": 45_140,
+    "client": 45_300,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
-    "tuner": 8_390,
+    "tuner": 8_450,
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races, and races that share processes.
     # Starts of Ray that a busy machine draws out. Rates within caches, and models without schedules as one program.
@@ -64,7 +64,7 @@ CEILINGS = {
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them. Compiled functions
     # of all models. The form of submissions. Servers without a free connection.
-    "tests": 63_690,
+    "tests": 63_910,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 16_100,

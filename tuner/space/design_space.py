@@ -14,6 +14,7 @@ from loopwright.codegen.program.schedule import new_schedule
 from loopwright.codegen.rules.analysis.sketches import Sketches
 from loopwright.codegen.target import STATIC_SHARED_BYTES, shared_bytes
 from tuner.space import gpu_limits, tensor_core
+from tuner.space.unrolling import MOST_CALLS, unrolled_calls
 
 REFUSALS = (RuntimeError, ValueError, TypeError, LookupError)
 """What TVM raises if an instruction or a postprocessor does not apply."""
@@ -51,8 +52,9 @@ class DesignSpace:
     def replay(self, trace: Trace, seed: int) -> Schedule | None:
         """Apply a trace, drawing what it leaves open from ``seed``, and finish it with the post-processors.
 
-        Returns None where an instruction does not apply or a post-processor refuses: such a program is not
-        in the space, which is no failure of a trial.
+        Returns None where an instruction does not apply, a post-processor refuses, or TVM would unroll more calls than
+        LLVM compiles in a second (`tuner.space.unrolling`): such a program is not in the space, which is no failure of
+        a trial.
         """
         schedule = self.draw(trace, seed)
         if schedule is None:
@@ -68,6 +70,8 @@ class DesignSpace:
             accepted = not tensor_core.has_odd_pipeline(schedule.mod) and all(
                 _ffi_api.PostprocApply(postproc, schedule) for postproc in postprocs
             )
+            if accepted and not by_rule and self.context.target.kind.name == "llvm":
+                accepted = unrolled_calls(schedule.mod) <= MOST_CALLS
         except REFUSALS:
             return None
         return schedule if accepted else None

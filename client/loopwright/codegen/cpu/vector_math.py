@@ -77,6 +77,13 @@ def keep_exact_math(mod: tvm.IRModule, lowered: tvm.IRModule) -> tvm.IRModule:
     return with_exact_math(lowered) if mod.attrs and mod.attrs.get(EXACT_MATH) else lowered
 
 
+def elementary_calls(value: Any) -> int:
+    """Return how many calls of elementary functions an expression has, whether they become polynomials or not."""
+    calls: list[Any] = []
+    tvm_ffi.structural_walk(value, (tvm.ir.Call, calls.append), order="pre")
+    return sum(str(getattr(call.op, "name", "")) in _EXPANSIONS for call in calls)
+
+
 def with_vector_math(
     func: tirx.PrimFunc, target: Target, *, below_maxima: bool = False, sums: Collection[str] = ()
 ) -> tirx.PrimFunc:
