@@ -15,6 +15,7 @@ from tvm.target import Target
 from loopwright.codegen.arrays import DRAWS, Array, compare, poison, random_array, tolerance
 from loopwright.codegen.functions import prim_funcs, write_only
 from loopwright.codegen.graph import recurrence
+from loopwright.codegen.graph.attention_program import Step, compute_attention
 from loopwright.codegen.graph.ranges import ranges_of_rows
 from loopwright.codegen.graph.recurrence import Cell, Recurrence
 from loopwright.codegen.program.build import compile_module
@@ -261,6 +262,28 @@ def attention(
         return function(q, *stored, te.compute(values.shape, lambda h, i, c: values[h, i, c] / total[h, i], name="out"))
     out = te.compute((rows, heads, width), lambda i, h, c: values[h, i, c] / total[h, i], name="out")
     return function(q, *stored, topi.transpose(out, (1, 0, 2)) if moved else out)
+
+
+def padded_attention(
+    heads: int | None, rows: int, columns: int, width: int, *, masked: bool = False, depth: int = 16
+) -> tvm.IRModule:
+    """Scaled attention as it is lowered from models, whose rows are padded; None for no axis of heads.
+
+    With ``masked``, a mask is added, and another one hides elements.
+    """
+    lead = () if heads is None else (heads,)
+    q, k, v = (
+        te.placeholder((*lead, count, each), name=name)
+        for count, each, name in ((rows, depth, "q"), (columns, depth, "k"), (columns, width, "v"))
+    )
+    added, hidden = te.placeholder((rows, columns), name="added"), te.placeholder((rows, 1), "bool", "hidden")
+    steps: list[Any] = [(Step(value=depth**-0.5), [None])]
+    if masked:
+        steps += [(Step(mask=added), [added]), (Step(condition=hidden, other=-3.0), [hidden])]
+    order = [*reversed(range(len(lead) + 1)), len(lead) + 1]
+    compute = compute_attention((*lead, rows, columns), depth, width, "float32", order, pads_rows=True)
+    result = compute(q, lambda *i: k(*i[:-2], i[-1], i[-2]), v, steps, [], [], None, False)
+    return function(q, k, v, *((added, hidden) if masked else ()), result)
 
 
 def with_weight(mod: tvm.IRModule, position: int) -> tvm.IRModule:

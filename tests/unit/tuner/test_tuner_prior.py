@@ -16,11 +16,11 @@ from loopwright.codegen.target import target_from
 from tests.support.convolution_programs import depthwise_nchw, depthwise_nhwc, pool, winograd_image, winograd_result
 from tests.support.rule_programs import (
     TARGET,
-    attention,
     check_results,
     layer_norm,
     linear,
     log_softmax,
+    padded_attention,
     product,
     rms_norm,
     silu,
@@ -137,11 +137,15 @@ def test_an_odd_number_of_vectors_is_shared_in_more_parts(shape: tuple[int, ...]
     assert (rule.name, rule.knobs["tasks"]) == ("elementwise", tasks)
 
 
-@pytest.mark.parametrize(("count", "divides"), [(24, True), (28, True), (20, True), (23, False)])
-def test_a_tile_of_attention_divides_the_rows_if_that_leaves_enough_sums(count: int, divides: bool) -> None:
-    rule = applied_rule(next(iter(prior.choices(attention(3, count, 32, 16), TARGET))))
+@pytest.mark.parametrize(
+    ("heads", "rows", "tasks"), [(3, 197, 2), (6, 197, 1), (None, 77, 2), (5, 77, 2), (5, 33, 1), (1, 12, 1)]
+)
+def test_heads_of_attention_are_divided_if_two_threads_share_them_unevenly(
+    heads: int | None, rows: int, tasks: int
+) -> None:
+    rule = applied_rule(next(iter(prior.choices(padded_attention(heads, rows, 24, 16), TARGET))))
     assert rule is not None
-    assert (count % rule.knobs["score_rows"] == 0) == divides
+    assert (rule.name, rule.knobs["tasks"]) == ("attention", tasks)
 
 
 def test_a_search_begins_with_the_first_choice() -> None:

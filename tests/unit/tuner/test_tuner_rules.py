@@ -78,7 +78,9 @@ PROGRAMS = {
     ],
     "attention": [
         programs.attention(2, 3, 96, 16, moved=True, cached=True, blocks=6),
+        programs.padded_attention(3, 21, 29, 24, masked=True),
         programs.attention(2, 13, 24, 16),
+        programs.padded_attention(None, 43, 20, 8),
         programs.attention(3, 5, 32, 16, moved=True, cached=True),
         programs.attention(2, 32, 32, 8, moved=True),
         programs.attention(2, 1, 48, 8, moved=True, cached=True),

@@ -35,9 +35,12 @@ from loopwright.codegen.graph.seen_keys import block_size, seen_blocks
 from loopwright.codegen.graph.views import BufferAccess, View, access, split_axes, view_of
 
 
-def fuse_attention(mod: tvm.IRModule) -> tvm.IRModule:
-    """Make one function of every attention whose probabilities are used by nothing else."""
-    return rewrite_calls(mod, _Attention)
+def fuse_attention(mod: tvm.IRModule, *, pads_rows: bool) -> tvm.IRModule:
+    """Make one function of every attention whose probabilities are used by nothing else.
+
+    With ``pads_rows``, float32 has rows of padding for schedules that divide the rows.
+    """
+    return rewrite_calls(mod, lambda given: _Attention(given, pads_rows))
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class _Scores:
 
 @mutator
 class _Attention(CallRewriter):
+    def __init__(self, mod: tvm.IRModule, pads_rows: bool) -> None:
+        super().__init__(mod)
+        self.pads_rows = pads_rows
+
     def rewrite(self, name: str, call: tvm.ir.Call) -> Any:
         if name != "matmul" or not shape_of(call) or len(shape_of(call) or ()) < 3:
             return call
@@ -217,7 +224,9 @@ class _Attention(CallRewriter):
         stages = [[operands.step(step, parts) for step in steps] for steps in ((*first, *scores.steps), kept, last)]
         flags = None if seen is None else operands.place(seen, shape_of(seen) or ())
         order = _output_order(query[0])
-        compute = compute_attention(shape, depth[0], width[0], dtype_of(call), order)
+        dtype = dtype_of(call)
+        pads_rows = self.pads_rows and dtype == "float32"
+        compute = compute_attention(shape, depth[0], width[0], dtype, order, pads_rows=pads_rows)
         fused = self.builder_.call_te(
             lambda *tensors: compute(
                 *(read(tensors) for read in reads),

@@ -1,6 +1,7 @@
 """What attention computes, as consecutive blocks: scores, masks, softmax, and the product with the values.
 
-A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked.
+A row of scores is a whole number of vectors, so that all its stages are in vectors: what is added is masked. There are
+more rows of scores than the result has: the last row is repeated, so that schedules may divide them into equal parts.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from loopwright.codegen.rounding import whole
 
 _LANES = 16
 """Elements of float32 in the longest vector."""
+_LEAST_PART, _MOST_PARTS = 8, 16
+"""Rows that a part has at least, and parts of equal size into which the rows can be divided, whatever their number."""
 _LEAST_SUM = 1e-30
 """A sum of exponentials is at least 1, unless its row is masked entirely: then it is 0, and so is what it divides."""
 
@@ -75,11 +78,12 @@ Found = Sequence[tuple[Step, list[Any]]]
 
 
 def compute_attention(
-    shape: tuple[int, ...], depth: int, width: int, dtype: str, order: Sequence[int]
+    shape: tuple[int, ...], depth: int, width: int, dtype: str, order: Sequence[int], *, pads_rows: bool
 ) -> Callable[..., te.Tensor]:
     """Return what computes attention: blocks over (batch …, row, column or element of the values)."""
-    batch, (rows, columns) = shape[:-2], shape[-2:]
+    batch, (result_rows, columns) = shape[:-2], shape[-2:]
     padded = -(-columns // _LANES) * _LANES
+    rows = _padded_rows(result_rows) if pads_rows else result_rows
 
     def constant(value: float) -> Any:
         return tirx.const(value, dtype)
@@ -93,16 +97,23 @@ def compute_attention(
         def seen_value(*index: Any) -> Any:
             return tirx.Select(_is_seen(seen, index[-2], columns), value(*index), constant(0))
 
+        def repeated_query(*index: Any) -> Any:
+            return query(*_within(index, result_rows))
+
+        # Rows of a copy are at constant distances, those that are repeated, too.
+        queries = query
+        if rows > result_rows:
+            queries = te.compute((*batch, rows, depth), repeated_query, name="attention_queries")
         # Every fast schedule copies the keys, and queries, keys and values may be parts of one tensor.
         keys = te.compute((*batch, depth, padded), padded_key, name="attention_keys")
         k = te.reduce_axis((0, depth), "k")
         scores = te.compute(
             (*batch, rows, padded),
-            lambda *i: te.sum(query(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
+            lambda *i: te.sum(queries(*i[:-1], k) * keys(*i[:-2], k, i[-1]), axis=k),
             name="attention_scores",
         )
         scale = _positive_scale(steps)
-        weighted = _stepped(scores, [] if scale is not None else steps, columns, seen, constant)
+        weighted = _stepped(scores, [] if scale is not None else steps, (result_rows, columns), seen, constant)
         j = te.reduce_axis((0, padded), "j")
         maximum = te.compute((*batch, rows), lambda *i: te.max(weighted(*i, j), axis=j), name="attention_max")
 
@@ -136,7 +147,7 @@ def compute_attention(
             i = [place[order.index(axis)] for axis in range(len(order))]
             return _applied(values(*i) if rounded else normalised(values(*i), i[:-1]), last, i, constant)
 
-        extents = (*batch, rows, width)
+        extents = (*batch, result_rows, width)
         return te.compute([extents[axis] for axis in order], element, name="attention")
 
     return compute
@@ -153,10 +164,23 @@ def _positive_scale(steps: Found) -> float | None:
     return scale if factors and min(factors) > 0 and 0 < scale < math.inf else None
 
 
+def _padded_rows(rows: int) -> int:
+    """Return the rows of scores with those that equal parts need, the more parts the more."""
+    return rows + max(0, min(rows // _LEAST_PART, _MOST_PARTS) - 1)
+
+
 def _stepped(
-    scores: te.Tensor, steps: Found, columns: int, seen: te.Tensor | None, constant: Callable[[float], Any]
+    scores: te.Tensor,
+    steps: Found,
+    shape: tuple[int, int],
+    seen: te.Tensor | None,
+    constant: Callable[[float], Any],
 ) -> te.Tensor:
-    """Return the scores after scales and masks, which are one block; those of no column, or one not seen, are -inf."""
+    """Return the scores after scales and masks, which are one block; those of no column, or one not seen, are -inf.
+
+    ``shape`` is that of the masks: rows and columns without padding.
+    """
+    rows, columns = shape
     is_padded = int(scores.shape[-1]) > columns
     if not steps and not is_padded:
         return scores
@@ -167,12 +191,19 @@ def _stepped(
         ]
 
     def element(*index: Any) -> Any:
-        value = _applied(scores(*index), steps, index, constant)
+        masked = _within(index, rows) if int(scores.shape[-2]) > rows else index
+        value = _applied(scores(*index), steps, masked, constant)
         if seen is not None:
             return tirx.Select(_is_seen(seen, index[-1], columns), value, constant(-math.inf))
         return tirx.Select(index[-1] < columns, value, constant(-math.inf)) if is_padded else value
 
     return te.compute(scores.shape, element, name="attention_weights")
+
+
+def _within(index: Sequence[Any], rows: int) -> tuple[Any, ...]:
+    """Return a place, which may be in a row of the padding, in the last row if it is."""
+    *batch, row, element = index
+    return *batch, te.min(row, rows - 1), element
 
 
 def _is_seen(seen: te.Tensor, column: Any, columns: int) -> Any:

@@ -42,7 +42,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         *sums,
         fuse_rms_norm,
         sink_permutations,
-        fuse_attention,
+        partial(fuse_attention, pads_rows=is_cpu),
         remove_identities,
         sink_movements,
         remove_identities,

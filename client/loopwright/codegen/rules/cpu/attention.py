@@ -1,8 +1,10 @@
 """Attention in one function: for a block of rows, the scores, their softmax and the product with the values.
 
 The scores of a block stay in the cache between the two products, which are scheduled as tiles in registers. A task is
-a head; it packs the head's keys once. (Rabe and Staats, arXiv 2112.05682, but all keys of a head at a time.) With few
-rows, as in decoding, packing is more work than the product: then the keys are read as they lie. Blocks of keys that are
+a head, or some of its rows if threads share the work better then; it packs the head's keys once. (Rabe and Staats,
+arXiv 2112.05682, but all keys of a head at a time.) Tasks have equally many rows, of which the last ones may be those
+that `loopwright.codegen.graph.attention_program` pads the head with: they are computed and not stored. With few rows,
+as in decoding, packing is more work than the product: then the keys are read as they lie. Blocks of keys that are
 hidden from all queries (`loopwright.codegen.graph.seen_keys`) are skipped by each of the stages.
 """
 
@@ -21,6 +23,7 @@ from loopwright.codegen.cpu import row_dots, row_reduction, tile_transpose
 from loopwright.codegen.cpu.row_dots import RowDots
 from loopwright.codegen.cpu.row_reduction import RowReduction
 from loopwright.codegen.program.flags import RUNS_IF
+from loopwright.codegen.rules.analysis.convolution import coefficient
 from loopwright.codegen.rules.analysis.product_tile import registers
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var, variables
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
@@ -30,14 +33,17 @@ _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 _VECTORS = (1, 2, 3, 4)
 _BLOCKS = (16, 24, 32, 48, 64, 96, 128)
 """Rows of the scores that are computed at a time, if not all are."""
+_TASKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+"""Tasks of a head."""
+_LEAST_ROWS = 8
+"""Rows of a task, if a head has several."""
+_TASK_OVERHEAD = 8
+"""Rows that take as long as packing the keys of a head: 0 to 10 for 77 to 197 keys of 32 to 80 (AMD Zen 4)."""
 _PACKED, _IN_PLACE = 0, 1
 """Whether a task packs the keys of its head, or reads them as they lie, a vector of keys for all rows at a time."""
 _FEW_ROWS = 8
 """Rows up to which keys are first tried in place. Not tuned."""
 _SEEDS = 4
-_PARTIAL_TILE = 1.5
-"""By how much longer a product takes if its rows are no whole number of tiles: the last tile is code of its own. In
-attention with 12 heads of 128 rows, tiles of 3, 5 and 6 rows took 1.5 to 2 times as long as tiles of 4 (AMD Zen 4)."""
 _SUMS = 8
 """Vectors of sums with which no addition waits for another: two units, and four cycles each (AMD Zen 4, Intel since
 Skylake)."""
@@ -47,7 +53,7 @@ _LARGE_MASK = 2**15
 
 class Attention:
     name = "attention"
-    version = 3
+    version = 4
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         parts = _Parts.of(program)
@@ -56,7 +62,8 @@ class Attention:
         rows = tuple(rows for rows in _ROWS if rows <= parts.rows)
         return (
             Knob("keys", (_PACKED, _IN_PLACE) if parts.can_read_in_place(machine) else (_PACKED,)),
-            Knob("block", (0, *(block for block in _BLOCKS if block < parts.rows and parts.rows % block == 0))),
+            Knob("tasks", parts.task_counts),
+            Knob("block", (0, *(block for block in _BLOCKS if block < parts.rows and parts.has_room(1, block)))),
             Knob("score_rows", rows),
             Knob("score_vectors", _dividing(parts.skipped_columns, machine)),
             Knob("value_rows", rows),
@@ -65,12 +72,15 @@ class Attention:
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         parts = _Parts.required(program)
-        scores = _tiles(parts.rows, parts.skipped_columns, machine)
-        values = _tiles(parts.rows, parts.width, machine)
         in_place = parts.rows <= _FEW_ROWS and parts.can_read_in_place(machine)
+        tasks = parts.best_tasks(machine.threads)
+        rows = parts.task_rows(tasks)
+        scores = _tiles(rows, parts.skipped_columns, machine)
+        values = _tiles(rows, parts.width, machine)
         for score, value in list(zip(scores, values, strict=False))[:_SEEDS]:
             yield {
                 "keys": _IN_PLACE if in_place else _PACKED,
+                "tasks": tasks,
                 "block": 0,
                 "score_rows": score[0],
                 "score_vectors": score[1],
@@ -88,6 +98,8 @@ class _Parts:
 
     keys: Block | None
     """What copies the keys, if a block does."""
+    queries: Block | None
+    """What pads the rows of the queries, if there is more than the result has."""
     scores: Block
     weights: Block | None
     """What scales and masks the scores, if they are."""
@@ -98,10 +110,36 @@ class _Parts:
     """What rounds the exponentials over their sums, if the model quantises these."""
     values: Block
     last: Block
+    rows: int
+    """The rows of a head in the result."""
 
     @property
-    def rows(self) -> int:
+    def padded_rows(self) -> int:
         return self.scores.spatial[-2][1]
+
+    @property
+    def task_counts(self) -> tuple[int, ...]:
+        """The numbers of tasks of equal size into which a head may be divided."""
+        most = max(1, self.rows // _LEAST_ROWS)
+        return tuple(tasks for tasks in _TASKS if tasks <= most and self.has_room(tasks))
+
+    def best_tasks(self, threads: int) -> int:
+        """Return the number of a head's tasks with which the threads finish early and together."""
+        heads = math.prod(extent for _, extent in self.scores.spatial[:-2])
+
+        def seconds(tasks: int) -> float:
+            return math.ceil(heads * tasks / threads) * (self.task_rows(tasks) + _TASK_OVERHEAD)
+
+        return min(self.task_counts, key=seconds)
+
+    def task_rows(self, tasks: int, block: int = 1) -> int:
+        """Return the rows of each of a head's tasks, whole blocks."""
+        return math.ceil(self.rows / (tasks * block)) * block
+
+    def has_room(self, tasks: int, block: int = 1) -> bool:
+        """Return whether the padding has the rows that tasks compute beyond those of the result, and each has one."""
+        rows = self.task_rows(tasks, block)
+        return (tasks - 1) * rows < self.rows and tasks * rows <= self.padded_rows
 
     @property
     def columns(self) -> int:
@@ -163,7 +201,7 @@ class _Parts:
 
     @staticmethod
     def of(program: AnalysedProgram) -> _Parts | None:
-        """Return the parts of a function that is attention on float32 with several heads or few rows, or None."""
+        """Return the parts of a function that is attention on float32, or None."""
         reductions = program.reductions
         products = [block for block in reductions if _is_product(block)]
         maxima = [block for block in reductions if isinstance(block.store.value, tirx.Max)]
@@ -187,18 +225,26 @@ class _Parts:
                 return None
         if not _follows(program, last, values):
             return None
-        # One head gives one task: with many rows, TVM's sketches share them among the threads.
-        least = 2 if scores.spatial[-2][1] <= _FEW_ROWS else 3
-        if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < least:
+        if len(scores.spatial) != len(values.spatial) or len(scores.spatial) < 2:
             return None
         read = [load for load in scores.loads if any(is_var(i, scores.spatial[-1][0]) for i in load.indices)]
-        if len(read) != 1 or not is_var(values.loads[-1].indices[-1], values.spatial[-1][0]):
+        if len(read) != 1 or coefficient(values.loads[-1].indices[-1], values.spatial[-1][0]) != 1:
             return None
         weighted = None if weights is scores else weights
         producers = [program.producer(load.source) for load in (weights.loads if weighted else ())]
         masks = {block.name: block for block in producers if block is not None and block not in (scores, weights)}
         keys = program.producer(read[0].source)
-        stages = (keys, scores, weighted, maximum, exponentials, total, probabilities, values, last)
+        results = [
+            extent
+            for block in program.consumers(values)
+            for load in block.loads
+            for axis, extent in block.spatial
+            if load.source.same_as(values.store.buffer) and is_var(load.indices[-2], axis)
+        ]
+        rows = results[0] if results else scores.spatial[-2][1]
+        queries = [program.producer(load.source) for load in scores.loads if not load.same_as(read[0])]
+        padding = queries[0] if rows < scores.spatial[-2][1] else None
+        stages = (keys, padding, scores, weighted, maximum, exponentials, total, probabilities, values, last, rows)
         flags = [load.source for load in (weighted.loads if weighted else ()) if _is_flag(program, load)]
         return _Parts(*stages, tuple(masks.values()), flags[0] if flags else None)
 
@@ -212,7 +258,10 @@ class _Steps:
 
     def apply(self, values: Knobs) -> None:
         sch, parts, lanes = self._schedule, self._parts, self._machine.lanes
-        rows = values["block"] or parts.rows
+        if not parts.has_room(values["tasks"], values["block"] or 1):
+            raise RuleRefused("a head has no rows for so many tasks of whole blocks")
+        task_rows = parts.task_rows(values["tasks"], values["block"] or 1)
+        rows = values["block"] or task_rows
         for kind in ("score", "value"):
             tile_rows, vectors = values[f"{kind}_rows"], values[f"{kind}_vectors"]
             if registers(tile_rows, vectors) > self._machine.registers:
@@ -220,14 +269,16 @@ class _Steps:
         before, after = ([] if each is None else [each.name] for each in (parts.weights, parts.probabilities))
         stages = [*after, parts.exponentials.name, *before]
         kept_keys = parts.keys if values["keys"] == _PACKED else None
-        copies = [block.name for block in (kept_keys, *parts.masks) if block is not None]
+        padding = parts.queries if values["tasks"] * task_rows > parts.rows else None
+        copies = [each.name for each in (kept_keys, padding, *parts.masks) if each is not None]
         inline(sch, self._program, keep=frozenset([*stages, *copies]))
         width = values["score_vectors"] * lanes
         keys = None if values["keys"] == _IN_PLACE else self._packed_keys(width)
-        task, place, inner = self._outer_loops(rows)
+        task, place, inner = self._outer_loops(task_rows, rows)
         # What uses a result comes before what computes it.
         order = (parts.values.name, *after, parts.total.name, parts.exponentials.name, parts.maximum.name, *before)
-        for name in (*order, parts.scores.name):
+        padded = [] if padding is None else [padding.name]
+        for name in (*order, parts.scores.name, *padded):
             sch.compute_at(sch.get_sblock(name), place, preserve_unit_loops=True)
         if keys is not None:
             sch.compute_at(keys, task)
@@ -249,6 +300,8 @@ class _Steps:
             self._reduce(reduction, operation)
         for name in stages:
             vectorize(sch, name, self._skipping(sch.get_loops(sch.get_sblock(name))[-1])[1], lanes)
+        for name in padded:
+            vectorize(sch, name, sch.get_loops(sch.get_sblock(name))[-1], lanes)
         vectorize(sch, parts.last.name, inner, lanes)
 
     def _packed_keys(self, width: int) -> Any:
@@ -283,8 +336,8 @@ class _Steps:
         tile_transpose.register(name)
         sch.tensorize(row, name)
 
-    def _outer_loops(self, rows: int) -> tuple[Any, Any, Any]:
-        """Order the loops of the result: a task for each head, a block of rows, the loop over the values' width."""
+    def _outer_loops(self, task_rows: int, rows: int) -> tuple[Any, Any, Any]:
+        """Order the loops of the result: tasks of so many rows, a block of rows, the loop over the values' width."""
         sch, parts = self._schedule, self._parts
         # As it is after inlining: the result may be moved once more on its way out.
         last = Block(parts.last.name, sch.get(sch.get_sblock(parts.last.name)))
@@ -294,8 +347,11 @@ class _Steps:
         loops = sch.get_loops(sch.get_sblock(parts.last.name))
         *heads, row, inner = [loops[place] for place in places]
         sch.reorder(*heads, row, inner)
+        if task_rows != parts.rows:
+            part, row = sch.split(row, [None, task_rows])
+            heads.append(part)
         task = place = fuse(sch, heads) if heads else sch.add_unit_loop(row)
-        if rows != parts.rows:
+        if rows != task_rows:
             place, _ = sch.split(row, [None, rows])
         return task, place, inner
 
@@ -407,4 +463,4 @@ def _cost(rows: int, tile: int, vectors: int) -> float:
     padded = math.ceil(rows / tile) * tile / rows
     loads = (tile + vectors) / (tile * vectors)
     waiting = max(1.0, _SUMS / (tile * vectors))
-    return padded * (1 + loads) * waiting * (_PARTIAL_TILE if rows % tile else 1.0)
+    return padded * (1 + loads) * waiting
