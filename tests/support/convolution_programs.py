@@ -9,6 +9,7 @@ import tvm
 from tvm import relax, te, tirx, topi
 
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.graph import channel_scales, pooled_means
 from loopwright.codegen.graph.winograd import use_winograd
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.lowering import lower
@@ -156,6 +157,22 @@ def depthwise_nhwc(size: int, channels: int, window: int, stride: int, *, batch:
     x = te.placeholder((batch, size, size, channels), name="x")
     w = te.placeholder((window, window, channels, 1), name="w")
     return function(x, w, topi.clip(topi.nn.depthwise_conv2d_nhwc(x, w, stride, window // 2, 1), 0.0, 6.0))
+
+
+def pooled_depthwise_nhwc(size: int, channels: int, window: int, stride: int) -> tvm.IRModule:
+    """Return a depthwise convolution with the channels last, SiLU, and the mean of its pixels as a second result."""
+    x = te.placeholder((1, size, size, channels), name="x")
+    w = te.placeholder((window, window, channels, 1), name="w")
+    y = topi.nn.depthwise_conv2d_nhwc(x, w, stride, window // 2, 1)
+    activated = topi.multiply(y, topi.sigmoid(y))
+    return function(x, w, activated, pooled_means.mean(activated))
+
+
+def scaled_nhwc(size: int, inputs: int, outputs: int) -> tvm.IRModule:
+    """Return a convolution of 1 x 1 with the channels last, whose image has a factor for each channel, and relu."""
+    x, factors = te.placeholder((1, size, size, inputs), name="x"), te.placeholder((1, 1, 1, inputs), name="factors")
+    w = te.placeholder((1, 1, inputs, outputs), name="w")
+    return function(x, factors, w, topi.nn.relu(channel_scales.scaled(x, factors, w)))
 
 
 def byte_depthwise(size: int, channels: int, window: int, stride: int) -> tvm.IRModule:

@@ -92,6 +92,7 @@ PROGRAMS = {
     "column_sum": [programs.column_sum(30, 37), COLUMN_SUMS[0]],
     "gemv": [programs.product(1, 96, 40), programs.by_columns(1, 36, 48, "bfloat16"), programs.linear(1, 30, 16)],
     "conv_direct": [
+        convolutions.scaled_nhwc(6, 13, 24),
         convolutions.conv_nhwc(13, 3, 24, 7, 2, batch=2),
         convolutions.conv_nhwc(8, 6, 17, 3),
         convolutions.conv_nchw(15, 3, 8, 3, 2, batch=2),
@@ -105,6 +106,7 @@ PROGRAMS = {
     ],
     "transpose": [programs.turned(32, 3, 24), programs.turned(3, 5, 20, pads=(0, 0, 0, 1, 1, 2, 1, 0))],
     "column_reduce": [
+        convolutions.pooled_depthwise_nhwc(15, 20, 5, 2),
         convolutions.depthwise_nhwc(15, 20, 5, 2),
         convolutions.pool(1, 13, 13, 16, window=3, stride=2, kind="max", layout="NHWC"),
     ],
@@ -141,6 +143,7 @@ MORE = {
         convolutions.transposed_nhwc(7, 4, 8, 3, 1, 0),
     ],
     "column_reduce": [
+        convolutions.pooled_depthwise_nhwc(16, 24, 3, 1),
         convolutions.depthwise_nhwc(11, 24, 3, 1, batch=2),
         convolutions.global_average_nhwc(7, 40),
         BYTE_DEPTHWISE,

@@ -9,6 +9,7 @@ from tvm.relax import transform
 from tvm.target import Target
 
 from loopwright.codegen.graph.attention import fuse_attention
+from loopwright.codegen.graph.channel_scales import scale_in_place
 from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.dilated_kernel import spread_inputs
 from loopwright.codegen.graph.identities import remove_identities
@@ -17,6 +18,7 @@ from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.norms import fuse_rms_norm
 from loopwright.codegen.graph.packed import decode_in_place
 from loopwright.codegen.graph.padding import take_in_padding
+from loopwright.codegen.graph.pooled_means import note_means
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.ranges import find_ranges
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
@@ -33,6 +35,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     # DLight's schedules for GPUs are for functions with one output.
     is_cpu = target.kind.name == "llvm"
     sums = (fuse_sums_with_norms,) if is_cpu else ()
+    images = (scale_in_place, note_means) if is_cpu else ()
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
@@ -56,6 +59,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         split_phases,
         remove_identities,
         take_in_transposes,
+        *images,
         find_ranges,
         fold_constants,  # last: masks that are computed as attention reads them stay as they are
     ):

@@ -33,7 +33,7 @@ _BINARY = (
     "add divide equal greater greater_equal less less_equal logical_and logical_or maximum minimum multiply not_equal "
     "power subtract"
 )
-_OPERANDS = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2) | {"quantize": 3, "where": 3}
+OPERANDS = dict.fromkeys(_UNARY.split(), 1) | dict.fromkeys(_BINARY.split(), 2) | {"quantize": 3, "where": 3}
 """Elementwise operators, and how many operands they have."""
 _OF_ROWS = frozenset(("nn.layer_norm", "nn.rms_norm", "nn.softmax"))
 """Operators over the last axis alone, unless their attributes say otherwise; further operands are vectors."""
@@ -151,8 +151,8 @@ def _sunk(
     rewriter: CallRewriter, name: str, call: tvm.ir.Call, movements: Sequence[str], places: Sequence[int] = (0, 1, 2)
 ) -> Any:
     """Return a call with the movement of an operand, at one of ``places``, behind it; the call if none can move."""
-    shape, count = shape_of(call), _OPERANDS.get(name, 1)
-    if shape is None or not (name in _OPERANDS or (name in _OF_ROWS and _is_over_rows(call))):
+    shape, count = shape_of(call), OPERANDS.get(name, 1)
+    if shape is None or not (name in OPERANDS or (name in _OF_ROWS and _is_over_rows(call))):
         return call
     for place in places[:count]:
         moved = rewriter.call_of(call.args[place], *movements)

@@ -18,6 +18,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from loopwright.codegen import labels
 from loopwright.codegen.functions import prim_funcs, relax_funcs
+from loopwright.codegen.graph.pooled_means import fuse
 from loopwright.codegen.graph.rewriting import OPAQUE, OUTPUT_FUSABLE, op_name, source_name
 from loopwright.codegen.syntax import parse
 
@@ -112,7 +113,7 @@ def with_places(mod: tvm.IRModule, fused: tvm.IRModule) -> tvm.IRModule:
     """Return a legalised module after fusion with the `places` of its functions.
 
     Args:
-        mod: the module before ``FuseOps``.
+        mod: the module before `fuse`.
         fused: the module after ``FuseTIR``.
     """
     sources = _attribute(mod, SOURCES)
@@ -130,7 +131,7 @@ def with_places(mod: tvm.IRModule, fused: tvm.IRModule) -> tvm.IRModule:
 
 
 def _joined(mod: tvm.IRModule, texts: Mapping[str, str]) -> dict[str, list[Sources]]:
-    """Return the sources of each binding of the Relax functions after ``FuseOps``, by the name of the function.
+    """Return the sources of each binding of the Relax functions after `fuse`, by the name of the function.
 
     Calls are marked by numbers before they are fused, since equal functions become one.
     """
@@ -150,7 +151,7 @@ def _joined(mod: tvm.IRModule, texts: Mapping[str, str]) -> dict[str, list[Sourc
         blocks = [type(block)([mark(binding) for binding in block.bindings]) for block in func.body.blocks]
         body = relax.SeqExpr(blocks, func.body.body)
         marked.update_func(var, relax.Function(func.params, body, func.ret_ty, func.is_pure, func.attrs))
-    fused = relax.transform.FuseOps()(marked)
+    fused = fuse(marked)
 
     def sources(value: Any) -> Sources:
         calls: list[int] = []

@@ -12,6 +12,7 @@ from loopwright.codegen.extents import symbolic_extents, with_extents
 from loopwright.codegen.functions import has_relax, prim_funcs, relax_funcs
 from loopwright.codegen.gpu.tf32 import keep_tf32
 from loopwright.codegen.graph.layout import declare_elementwise, keep_layout_notes
+from loopwright.codegen.graph.pooled_means import fuse
 from loopwright.codegen.graph.preparation import KEPT, prepare
 from loopwright.codegen.graph.rewriting import OPAQUE
 from loopwright.codegen.graph.sources import with_places
@@ -57,7 +58,7 @@ def _legalised_and_fused(mod: tvm.IRModule) -> tvm.IRModule:
         declare_elementwise,
     ):
         mod = apply(mod)
-    return with_places(mod, relax.transform.FuseTIR()(relax.transform.FuseOps()(mod)))
+    return with_places(mod, relax.transform.FuseTIR()(fuse(mod)))
 
 
 def bind_shapes(mod: tvm.IRModule, shapes: dict[str, int]) -> tvm.IRModule:

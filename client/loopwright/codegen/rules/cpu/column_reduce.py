@@ -2,7 +2,8 @@
 
 The vectors run along the last axis of the result, which is also the last axis of what is reduced. A tile of ``rows`` x
 ``width`` results stays in registers while its windows are read. The part of a padded image that a task reads is made by
-the task, while it is in a near cache, or the whole image is made before.
+the task, while it is in a near cache, or the whole image is made before. If the sum over all pixels is a result, too,
+each task adds up its part once it is computed.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from tvm.s_tir import Schedule
 
 from loopwright.codegen.rules.analysis.columns import Columns, conditions
 from loopwright.codegen.rules.analysis.convolution import contains
+from loopwright.codegen.rules.analysis.pooling import Pooling
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
 from loopwright.codegen.rules.analysis.steps import (
     divisors,
     fuse,
     inline,
+    largest_divisor,
     parallelize,
     separate_partial_tiles,
     vectorize,
@@ -40,6 +43,8 @@ _WORTH_THREADS = 8000
 """Vectors of additions that take longer than starting the threads, about 3 us. Not tuned."""
 _LATENCY = 4
 """Vectors of sums with which no addition waits for another. With 8 lanes, two units would take twice as many."""
+_BESIDE = 8
+"""Pixels whose sums are separate, at most. Not tuned."""
 _PARTIAL_TILE = 2
 """By how much longer the rows of the last tile take, if they are fewer: they are code of its own, which stores one
 element after another. Of depthwise convolutions with lines of 14 and 20 pixels, tiles that divide the line took 0.55 to
@@ -51,7 +56,7 @@ class ColumnReduce:
     version = 1
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
-        columns = Columns.of(program)
+        columns = _columns(program)
         if columns is None or not _widths(columns, machine) or Windows.of(program) is not None:
             return ()
         return (
@@ -63,12 +68,12 @@ class ColumnReduce:
         )
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
-        columns = Columns.of(program)
+        columns = _columns(program)
         assert columns is not None, "the rule has no knobs for this function"
         return _seeds(columns, machine)
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        columns = Columns.of(program)
+        columns = _columns(program)
         assert columns is not None, "the rule has no knobs for this function"
         lanes = _lanes(columns, machine, values["width"])
         if values["rows"] * values["width"] // lanes + 2 > machine.registers:
@@ -78,7 +83,8 @@ class ColumnReduce:
 
 def _schedule(sch: Schedule, program: AnalysedProgram, columns: Columns, lanes: int, values: Knobs) -> None:
     name, padding = columns.block.name, columns.padding
-    last = inline(sch, program, frozenset({padding} if padding is not None else ()))[-1].name
+    inline(sch, program, frozenset({padding} if padding is not None else ()))
+    last = program.outputs[0]
     block = sch.get_sblock(name)
     write = sch.cache_write(block, 0, "global") if last == name else sch.get_sblock(last)
     loops, count = sch.get_loops(block), len(columns.block.spatial)
@@ -110,6 +116,60 @@ def _schedule(sch: Schedule, program: AnalysedProgram, columns: Columns, lanes: 
         separate_partial_tiles(sch, inner[-1])
     sch.decompose_reduction(block, reduced[0])
     vectorize(sch, str(sch.get(write).name_hint), sch.get_loops(write)[columns.lane - count], lanes)
+    pooling = Pooling.of(program)
+    if pooling is not None:
+        _pool(sch, program, pooling, task, lanes, values)
+
+
+def _columns(program: AnalysedProgram) -> Columns | None:
+    """Return the reduction that the function is, or that makes the image which it sums up."""
+    pooling = Pooling.of(program)
+    columns = Columns.of(pooling.image if pooling is not None else program)
+    has_lines = columns is not None and columns.line is not None and columns.lane == len(columns.block.spatial) - 1
+    return columns if pooling is None or has_lines else None
+
+
+def _pool(sch: Schedule, program: AnalysedProgram, pooling: Pooling, task: Any, lanes: int, values: Knobs) -> None:
+    """Add up the pixels of a task's lines where it ends, and the sums of all lines after all tasks."""
+    name, lines = pooling.block.name, values["lines"]
+    line, pixel = sch.get_loops(sch.get_sblock(name))[-2:]
+    extent = int(sch.get(pixel).extent)
+    # No addition waits for the one before. TVM finds no bounds for parts of a line whose last tile is shorter.
+    beside = 1 if extent % values["rows"] else largest_divisor(extent, max(1, min(_BESIDE, extent // 2)))
+    part, _ = sch.split(line, [None, lines])
+    _, side = sch.split(pixel, [None, beside])
+    of_lines = sch.rfactor(part, 0)
+    sums = of_lines if beside == 1 else sch.rfactor(sch.get_loops(of_lines)[-1], 0)
+    for block in (sums,) if beside == 1 else (sums, of_lines):
+        sch.reverse_compute_at(block, task)
+    loops = sch.get_loops(sums)[1:]
+    extents = [beside, values["width"], lines, extent // beside]
+    if [int(sch.get(loop).extent) for loop in loops] != [each for each in extents if each > 1]:
+        raise RuleRefused("TVM finds other bounds for what a task adds up")
+    *sides, channel = loops[: 1 if beside == 1 else 2]
+    pixels = loops[len(sides) + 1 :]
+    vector, lane = sch.split(channel, [None, lanes])
+    sch.reorder(*pixels, *sides, vector, lane)
+    for loop in (*sides, vector):
+        sch.unroll(loop)
+    sch.vectorize(lane)
+    sch.decompose_reduction(sums, pixels[0])
+    if sides:
+        side, channel = sch.get_loops(of_lines)[1:]
+        _add_up(sch, of_lines, side, channel, lanes)
+    total = sch.get_sblock(name)
+    channel, part = sch.get_loops(total)[-2:]
+    _add_up(sch, total, part, channel, lanes)
+    if program.outputs[1] != name:
+        vectorize(sch, program.outputs[1], sch.get_loops(sch.get_sblock(program.outputs[1]))[-1], lanes)
+
+
+def _add_up(sch: Schedule, block: Any, part: Any, channel: Any, lanes: int) -> None:
+    """Add up partial results for a vector of channels at a time."""
+    vector, lane = sch.split(channel, [None, lanes])
+    sch.reorder(vector, part, lane)
+    sch.vectorize(lane)
+    sch.decompose_reduction(block, part)
 
 
 def _pad(sch: Schedule, padding: Block, lanes: int, task: Any, parallel: bool) -> None:
