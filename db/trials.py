@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Literal
@@ -37,7 +39,6 @@ from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
 from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
 from db.views import TrialView
-from db.workloads import log_size
 from loopwright.codegen.kinds import FailureKind, TrialState
 from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import encode
@@ -45,24 +46,18 @@ from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Tria
 
 _PER_RELATIVE = 16
 """Traces of one workload. Not tuned."""
-_ROUNDING = 1e-9
-"""Of sums of logarithms."""
+_DIGITS = 9
+"""Of distances: those that are equal but for rounding are equal."""
+_ROUNDING = 2 * 10.0**-_DIGITS
+"""Of sums of logarithms, and of distances."""
+_MOST_KNOWN = 100_000
+"""Workloads whose extents are kept, of some hundred bytes each. Not tuned."""
 _AT_ONCE = 64
 """Workloads that are read at a time. Not tuned."""
 _REPEATED = 16
 """So many trials are looked at for each candidate: jobs that begin with what is known measure it again. Not tuned."""
 
 _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
-
-
-def _distance(one: list[Any], other: list[Any]) -> float:
-    """Return the distance of two workloads of a family: the sum of |log| of the ratios of their extents."""
-    distance = 0.0
-    for (shape, *_), (other_shape, *_) in zip(one, other, strict=True):
-        for a, b in zip(shape, other_shape, strict=True):
-            if a != b:
-                distance += abs(math.log(max(a, 1) / max(b, 1)))
-    return distance
 
 
 _TEACHES = (
@@ -76,7 +71,7 @@ _TEACHES = (
 
 
 @cache_statements
-def _family(side: Literal["unknown", "larger", "smaller"]) -> Select[str, list[Any], float | None]:
+def _family(side: Literal["unknown", "larger", "smaller"]) -> Select[str, float | None]:
     """Select the workloads of a family with trials that teach, on one side of a size, the nearest size first."""
     own_size: BindParameter[float] = bindparam("size")
     sides: dict[str, tuple[ColumnElement[bool], UnaryExpression[Any]]] = {
@@ -86,7 +81,7 @@ def _family(side: Literal["unknown", "larger", "smaller"]) -> Select[str, list[A
     }
     condition, order = sides[side]
     return (
-        select(Workload.hash, Workload.args, Workload.log_size)
+        select(Workload.hash, Workload.log_size)
         .where(
             Workload.family == bindparam("family"),
             Workload.tvm_version == bindparam("tvm_version"),
@@ -99,23 +94,61 @@ def _family(side: Literal["unknown", "larger", "smaller"]) -> Select[str, list[A
     )
 
 
-def _nearest(session: Session, workload_hash: str, device_class_id: str, most: int) -> list[str]:
-    """Return the other workloads of the family with such trials, the nearest by their shapes first."""
-    own = session.get(Workload, workload_hash)
+class _Extents:
+    """The logarithms of the extents of workloads, by hash. They never change, and their JSON takes long to read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, ...]] = {}
+
+    def of(self, session: Session, hashes: Sequence[str]) -> list[tuple[float, ...]]:
+        """Return those of some workloads, in their order. Read the ones that were not read before."""
+        if unknown := [each for each in hashes if each not in self._known]:
+            if len(self._known) > _MOST_KNOWN:
+                self._known = {}
+                unknown = list(hashes)
+            for workload_hash, args in session.execute(_args(), {"hashes": unknown}):
+                extents = itertools.chain.from_iterable(shape for shape, *_ in args)
+                self._known[workload_hash] = tuple(math.log(max(extent, 1)) for extent in extents)
+        return [self._known[each] for each in hashes]
+
+
+def _nearest(session: Session, extents: _Extents, workload_hash: str, device_class_id: str, most: int) -> list[str]:
+    """Return the other workloads of the family with such trials, the nearest by their shapes first.
+
+    The distance of two is the sum of |log| of the ratios of their extents.
+    """
+    own = session.execute(_sort(), {"workload_hash": workload_hash}).one_or_none()
     if own is None or not own.family:
         return []
     found: list[tuple[float, str]] = []
-    size = log_size(shape for shape, *_ in own.args)
+    [here] = extents.of(session, [workload_hash])
+    size = math.fsum(here)
     facts = {"family": own.family, "tvm_version": own.tvm_version, "workload_hash": workload_hash, "size": size}
     sides: tuple[Literal["unknown", "larger", "smaller"], ...] = ("unknown", "larger", "smaller")
     for side in sides:
-        for other, args, other_size in session.execute(_family(side), {**facts, "device_class_id": device_class_id}):
-            # The sum of differences is at least the difference of the sums.
-            if other_size is not None and len(found) == most and abs(other_size - size) > found[-1][0] + _ROUNDING:
-                break
-            bisect.insort(found, (_distance(args, own.args), other))
-            del found[most:]
+        rows = session.execute(_family(side), {**facts, "device_class_id": device_class_id})
+        for some in rows.partitions():
+            for (other, other_size), there in zip(some, extents.of(session, [each.hash for each in some]), strict=True):
+                # The sum of differences is at least the difference of the sums.
+                if other_size is not None and len(found) == most and abs(other_size - size) > found[-1][0] + _ROUNDING:
+                    break
+                distance = sum(map(abs, map(operator.sub, here, there)))
+                bisect.insort(found, (round(distance, _DIGITS), other))
+                del found[most:]
+            else:
+                continue
+            break
     return [other for _, other in found]
+
+
+@cache_statements
+def _args() -> Select[str, list[Any]]:
+    return select(Workload.hash, Workload.args).where(Workload.hash.in_(bindparam("hashes", expanding=True)))
+
+
+@cache_statements
+def _sort() -> Select[str, str]:
+    return select(Workload.family, Workload.tvm_version).where(Workload.hash == bindparam("workload_hash"))
 
 
 @cache_statements
@@ -217,6 +250,7 @@ def _with_ids() -> Select[Task]:
 class Trials:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        self._extents = _Extents()
 
     def propose(
         self,
@@ -391,7 +425,7 @@ class Trials:
         each, and so on: at most ``most``, and at most `_PER_RELATIVE` of one workload.
         """
         with self._sessions.read() as session:
-            nearest = _nearest(session, workload_hash, device_class_id, most)
+            nearest = _nearest(session, self._extents, workload_hash, device_class_id, most)
             # Each of so many gives its fastest; the fewer there are, the more each gives.
             each = min(_PER_RELATIVE, most) if len(nearest) < most else 1
             if each == 1:
