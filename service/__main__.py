@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,6 @@ from service.settings import Settings, TraceSettings, read_settings
 from service.settings import parser as settings_parser
 from service.traces import tracer
 from workers.boards.config import BadBoards, read_boards
-
-_ROLES = ("serve", "migrate", "api", "controller", "prune", "backup", "rotate-key", "revoke-key", "doctor")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,71 +64,86 @@ def main() -> None:
 
 
 def run(role: str, settings: Settings, arguments: dict[str, Any]) -> None:
-    """Run a role until it exits. ``asked`` contains the options that only some roles have."""
-    if role == "serve":
-        serve(settings)
-    elif role == "migrate":
-        from db import migrate
-        from db.upkeep.grants import CannotGrant
-        from service.outage import await_database
+    """Run a role until it exits. ``arguments`` contains the options that only some roles have."""
+    _ROLES[role](settings, arguments)
 
-        await_database(settings.database)
-        migrate.upgrade(settings.database)
-        if arguments["grant_to"] is not None:
-            try:
-                migrate.grant(settings.database, arguments["grant_to"])
-            except CannotGrant as error:
-                sys.exit(f"loopwright: {error}")
-    elif role == "api":
-        if (shared := settings.shared_metrics) is not None:
-            shared.mkdir(parents=True, exist_ok=True)
-            # Before the package is imported, which then counts into files there.
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(shared)
-        from service import server as api
-        from workers.walls.levels import NoWalls, choose
 
+def _migrate(settings: Settings, arguments: dict[str, Any]) -> None:
+    from db import migrate
+    from db.upkeep.grants import CannotGrant
+    from service.outage import await_database
+
+    await_database(settings.database)
+    migrate.upgrade(settings.database)
+    if arguments["grant_to"] is not None:
         try:
-            choose(settings.walls)
-        except NoWalls as error:
+            migrate.grant(settings.database, arguments["grant_to"])
+        except CannotGrant as error:
             sys.exit(f"loopwright: {error}")
-        _require_tables(settings)
-        api.main(settings)
-    elif role == "controller":
-        from service.controller import controller
 
-        _require_tables(settings)
-        controller.main(settings)
-    elif role == "prune":
-        from service import upkeep
 
-        folder = arguments["archive"]
-        upkeep.prune(
-            settings,
-            days=arguments["days"],
-            dry_run=arguments["dry_run"],
-            shrinks=arguments["shrink"],
-            archive=None if folder is None else Path(folder),
-        )
-    elif role == "backup":
-        from service import upkeep
+def _api(settings: Settings, _: dict[str, Any]) -> None:
+    if (shared := settings.shared_metrics) is not None:
+        shared.mkdir(parents=True, exist_ok=True)
+        # Before the package is imported, which then counts into files there.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(shared)
+    from service import server as api
+    from workers.walls.levels import NoWalls, choose
 
-        if arguments["to"] is None:
-            sys.exit("loopwright: say where to with --to FILE")
-        upkeep.back_up(settings, Path(arguments["to"]))
-    elif role == "rotate-key":
-        from service import upkeep
+    try:
+        choose(settings.walls)
+    except NoWalls as error:
+        sys.exit(f"loopwright: {error}")
+    _require_tables(settings)
+    api.main(settings)
 
-        upkeep.rotate_key(settings)
-    elif role == "revoke-key":
-        from service import upkeep
 
-        if arguments["key"] is None:
-            sys.exit("loopwright: say which key with --key ID")
-        upkeep.revoke_key(settings, arguments["key"])
-    elif role == "doctor":
-        from service import doctor
+def _controller(settings: Settings, _: dict[str, Any]) -> None:
+    from service.controller import controller
 
-        doctor.main(settings)
+    _require_tables(settings)
+    controller.main(settings)
+
+
+def _prune(settings: Settings, arguments: dict[str, Any]) -> None:
+    from service import upkeep
+
+    folder = arguments["archive"]
+    upkeep.prune(
+        settings,
+        days=arguments["days"],
+        dry_run=arguments["dry_run"],
+        shrinks=arguments["shrink"],
+        archive=None if folder is None else Path(folder),
+    )
+
+
+def _back_up(settings: Settings, arguments: dict[str, Any]) -> None:
+    from service import upkeep
+
+    if arguments["to"] is None:
+        sys.exit("loopwright: say where to with --to FILE")
+    upkeep.back_up(settings, Path(arguments["to"]))
+
+
+def _rotate_key(settings: Settings, _: dict[str, Any]) -> None:
+    from service import upkeep
+
+    upkeep.rotate_key(settings)
+
+
+def _revoke_key(settings: Settings, arguments: dict[str, Any]) -> None:
+    from service import upkeep
+
+    if arguments["key"] is None:
+        sys.exit("loopwright: say which key with --key ID")
+    upkeep.revoke_key(settings, arguments["key"])
+
+
+def _doctor(settings: Settings, _: dict[str, Any]) -> None:
+    from service import doctor
+
+    doctor.main(settings)
 
 
 def _require_tables(settings: Settings) -> None:
@@ -146,7 +160,7 @@ def _require_tables(settings: Settings) -> None:
         )
 
 
-def serve(settings: Settings) -> None:
+def _serve(settings: Settings, _: dict[str, Any]) -> None:
     """Run until a signal comes; the one line on standard output is the URL."""
     from service.process.exit_status import leave
     from service.process.serve_error import ServeError
@@ -161,6 +175,18 @@ def serve(settings: Settings) -> None:
     except ServeError as error:
         leave(error.status, str(error))
 
+
+_ROLES: dict[str, Callable[[Settings, dict[str, Any]], None]] = {
+    "serve": _serve,
+    "migrate": _migrate,
+    "api": _api,
+    "controller": _controller,
+    "prune": _prune,
+    "backup": _back_up,
+    "rotate-key": _rotate_key,
+    "revoke-key": _revoke_key,
+    "doctor": _doctor,
+}
 
 if __name__ == "__main__":
     main()

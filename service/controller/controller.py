@@ -284,29 +284,9 @@ class Controller:
 
     def _take_up(self, claimed: ClaimedJob, leaving: Loop | None) -> None:
         """Answer a job from the database, or start its loop. That needs a free place, or that of ``leaving``."""
+        if self._is_over(claimed) or self._is_answered(claimed):
+            return
         job = claimed.job
-        if job.attempts > MAX_ATTEMPTS:
-            self._db.jobs.finish(
-                job.id, claimed.lease_token, JobState.FAILED, f"given up after {MAX_ATTEMPTS} attempts"
-            )
-            return
-        if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
-            self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
-            return
-        tasks = ClaimedTasks.read(self._db, claimed)
-        unanswered = [
-            task
-            for task in tasks.open
-            if task.state is not TaskState.QUEUED or not tasks.answer(task, AnsweredFrom.DATABASE)
-        ]
-        if not unanswered:
-            gate = self._db.gates.of_job(job.id)
-            raced = gate is None or gate.result is not None
-            ablation = self._db.ablations.of_job(job.id)
-            raced = raced and (ablation is None or ablation.result is not None)
-            if raced and all(recheck.result is not None for recheck in self._db.rechecks.of_job(job.id)):
-                tasks.finish()
-                return
         wanted = self._db.devices.get(job.device_class_id)
 
         def serving() -> list[Offer]:
@@ -330,6 +310,37 @@ class Controller:
             log.info("job %s goes on when it is its turn again", job_id, extra={"job": job_id})
             self._put_back(leaving, to_end=True)
         self._loops.start(claimed, crew_of(offers), lambda: crew_of(serving()))
+
+    def _is_over(self, claimed: ClaimedJob) -> bool:
+        """End a job that was taken up too often, or that is cancelled. Return whether it was one of these."""
+        job = claimed.job
+        if job.attempts > MAX_ATTEMPTS:
+            self._db.jobs.finish(
+                job.id, claimed.lease_token, JobState.FAILED, f"given up after {MAX_ATTEMPTS} attempts"
+            )
+            return True
+        if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
+            self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
+            return True
+        return False
+
+    def _is_answered(self, claimed: ClaimedJob) -> bool:
+        """Answer tasks from the database, and finish a job of which nothing is left then. Return whether it was one."""
+        tasks = ClaimedTasks.read(self._db, claimed)
+        unanswered = [
+            task
+            for task in tasks.open
+            if task.state is not TaskState.QUEUED or not tasks.answer(task, AnsweredFrom.DATABASE)
+        ]
+        if unanswered or not self._is_raced(claimed.job.id):
+            return False
+        tasks.finish()
+        return True
+
+    def _is_raced(self, job_id: str) -> bool:
+        """Return whether all races that a job is for have their results."""
+        races = (self._db.gates.of_job(job_id), self._db.ablations.of_job(job_id), *self._db.rechecks.of_job(job_id))
+        return all(race is None or race.result is not None for race in races)
 
     def _absorb(self) -> None:
         """Collect loops that ended; the job of one that failed goes back into the queue."""

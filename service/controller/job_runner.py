@@ -143,15 +143,31 @@ class JobRunner:
 
     def _run(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> RunEnd:
         job = claimed.job
+        worked_off = self._work_off(claimed, crew)
+        if worked_off is None:
+            # Tasks that were cut short keep the certified best of what they measured.
+            self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
+            return RunEnd.CANCELLED
+        tasks, spent = worked_off
+        concluding = time.monotonic()
+        prepared = concluding - self._began - spent.search - spent.races
+        if not self._concluded(claimed, tasks, crew):
+            return RunEnd.DONE
+        if spent.search and len(tasks.tasks) > 1:
+            self._db.jobs.add_note(job.id, claimed.lease_token, _report(prepared, spent, time.monotonic() - concluding))
+        tasks.finish()
+        if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
+            self._train_base(job.device_class_id)
+        return RunEnd.DONE
+
+    def _work_off(self, claimed: ClaimedJob, crew: Callable[[], Crew]) -> tuple[ClaimedTasks, Spent] | None:
+        """Answer or tune the tasks of a job until none is open, and return them; None if the job is cancelled."""
+        job = claimed.job
         spent, waits = Spent(), False
-        while True:
-            if self._db.jobs.cancel_requested(job.id, claimed.lease_token):
-                # Tasks that were cut short keep the certified best of what they measured.
-                self._db.jobs.finish(job.id, claimed.lease_token, JobState.CANCELLED)
-                return RunEnd.CANCELLED
+        while not self._db.jobs.cancel_requested(job.id, claimed.lease_token):
             tasks = ClaimedTasks.read(self._db, claimed)
             if not tasks.open:
-                break
+                return tasks, spent
             unanswered = [task for task in tasks.open if not self._answer(tasks, task)]
             mine = [task for task in unanswered if self._start(tasks, task)]
             if mine:
@@ -166,16 +182,7 @@ class JobRunner:
                     self._db.jobs.set_activity(job.id, claimed.lease_token, _JOINED)
                 waits = True
                 time.sleep(_JOIN_POLL_SECONDS)
-        concluding = time.monotonic()
-        prepared = concluding - self._began - spent.search - spent.races
-        if not self._concluded(claimed, tasks, crew):
-            return RunEnd.DONE
-        if spent.search and len(tasks.tasks) > 1:
-            self._db.jobs.add_note(job.id, claimed.lease_token, _report(prepared, spent, time.monotonic() - concluding))
-        tasks.finish()
-        if any(task.answered_from is AnsweredFrom.SEARCH for task in tasks.tasks):
-            self._train_base(job.device_class_id)
-        return RunEnd.DONE
+        return None
 
     def _concluded(self, claimed: ClaimedJob, tasks: ClaimedTasks, crew: Callable[[], Crew]) -> bool:
         """Race the job with its reference, if it has one and all of its tasks succeeded, the bests it rechecks, and the

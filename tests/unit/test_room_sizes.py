@@ -36,7 +36,7 @@ CEILINGS = {
     # Programs run in a process that another one measures. Lists of the system calls that are allowed. Noisy races.
     # References that are built ahead of races, and races that share processes.
     # Starts of Ray that a busy machine draws out. Rates within caches, and models without schedules as one program.
-    "workers": 9_140,
+    "workers": 9_170,
     # Keys and their revocation, and the evidence that certificates and rechecks sign, also of imports.
     # Reports of a whole fleet at once, places that call a task, sizes by which relatives are found. A queue that is
     # never read whole, counts of jobs, tallies of trials, and ages. Phases, tags and the order of jobs. Ablations.
@@ -47,7 +47,7 @@ CEILINGS = {
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
     # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers,
     # the topics that they show, and a look-up of records.
-    "service": 10_990,
+    "service": 11_010,
     "scripts": 1_020,
     "docs": 600,
     "deploy": 400,

@@ -180,6 +180,8 @@ class _Fork:
         self._hold = hold
         self._is_asked = False
         """A question of the session has no answer yet."""
+        self._deadline = self._until = math.inf
+        """Seconds for each frame, and when the time of the next one is over."""
         self._reader = FrameReader(out, MAX_VALUES)
 
     def forward(self, deadline: float) -> str:
@@ -187,47 +189,72 @@ class _Fork:
 
         Raises Closed if the parent has exited.
         """
-        until = time.monotonic() + deadline
-        while True:
-            while (word := self._parent.word()) is not None:
-                if word.get("stop") == self._parent.number:
-                    return "stopped"
-                if self._ask is not None and "question" in word:
-                    deadline = word["deadline"]
-                    self._hold = self._share()
-                    self._is_asked = True
-                    write_frame(self._ask, {"question": word["question"]})
-                    until = time.monotonic() + deadline
-            seconds = min(max(0.0, until - time.monotonic()), WAIT_SECONDS)
-            if self._hold is not None:
-                seconds = min(seconds, _LOCK_POLL_SECONDS)
-            ready = readable([self._out, self._parent.requests], seconds)
-            if self._parent.requests in ready:
-                self._parent.feed()
-            if not ready:
-                if time.monotonic() >= until:
-                    return "timeout"
-                if self._hold is not None and self._hold.timing_waits():
-                    until += self._stop_for_timing(self._hold)
-            if self._out not in ready:
-                continue
-            try:
-                frames = self._read()
-            except Garbled:
-                return "garbled"
-            except Closed:
-                return "closed"
-            for frame in frames:
-                if "done" in frame:
-                    return "done"
-                if self._ask is not None and "value" in frame:
-                    if not self._is_asked:
-                        return "garbled"
-                    self._is_asked = False
-                    self._let_go()
-                    deadline = math.inf
-                self._parent.reply(frame)
-                until = time.monotonic() + (WAIT_SECONDS if frame.get("clock") == Clock.STOP else deadline)
+        self._give(deadline)
+        while not self._is_stopped():
+            ready = self._ready()
+            if not ready and self._is_late():
+                return "timeout"
+            ending = self._pass_on() if self._out in ready else None
+            if ending is not None:
+                return ending
+        return "stopped"
+
+    def _give(self, deadline: float) -> None:
+        """Give the fork so many seconds for each frame, from now on."""
+        self._deadline = deadline
+        self._until = time.monotonic() + deadline
+
+    def _is_stopped(self) -> bool:
+        """Take up what the parent has said, and send questions to the fork. Return whether the parent said to stop."""
+        while (word := self._parent.word()) is not None:
+            if word.get("stop") == self._parent.number:
+                return True
+            if self._ask is not None and "question" in word:
+                self._hold = self._share()
+                self._is_asked = True
+                write_frame(self._ask, {"question": word["question"]})
+                self._give(word["deadline"])
+        return False
+
+    def _ready(self) -> list[int]:
+        """Wait for the fork and the parent, within the fork's time; return which of them has sent something."""
+        seconds = min(max(0.0, self._until - time.monotonic()), WAIT_SECONDS)
+        if self._hold is not None:
+            seconds = min(seconds, _LOCK_POLL_SECONDS)
+        ready = readable([self._out, self._parent.requests], seconds)
+        if self._parent.requests in ready:
+            self._parent.feed()
+        return ready
+
+    def _is_late(self) -> bool:
+        """Return whether the fork's time is over. Else stop it while timings wait, which is not of its time."""
+        if time.monotonic() >= self._until:
+            return True
+        if self._hold is not None and self._hold.timing_waits():
+            self._until += self._stop_for_timing(self._hold)
+        return False
+
+    def _pass_on(self) -> str | None:
+        """Pass what the fork has sent to the parent. Return how the fork ended; None if it is at work."""
+        try:
+            frames = self._read()
+        except Garbled:
+            return "garbled"
+        except Closed:
+            return "closed"
+        for frame in frames:
+            if "done" in frame:
+                return "done"
+            if self._ask is not None and "value" in frame:
+                if not self._is_asked:
+                    return "garbled"
+                self._is_asked = False
+                self._let_go()
+                self._deadline = math.inf
+            self._parent.reply(frame)
+            stops = frame.get("clock") == Clock.STOP
+            self._until = time.monotonic() + (WAIT_SECONDS if stops else self._deadline)
+        return None
 
     def _read(self) -> list[dict[str, Any]]:
         """Return the frames that the fork sent, without keys by which this program itself speaks to the parent."""

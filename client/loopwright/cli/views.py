@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -92,20 +92,8 @@ def show_job(followed: Job, all_tasks: bool = False) -> None:
     job = followed.info
     done = f"{job.progress.trials} of {job.progress.total} trials"
     print_line(f"{job.id}  {job.name}  {job.state}  {done}", link=followed.url)
-    if job.activity:
-        print_line(job.activity)
-    if job.tags:
-        print_line(f"tags: {', '.join(job.tags)}")
-    if job.description:
-        print_line(job.description)
-    if job.group is not None:
-        print_line(f"for {json.dumps(job.target, sort_keys=True)}; loopwright job list --group {job.group} lists all")
-    for note in job.notes:
-        print_line(f"note: {note}")
-    if job.error:
-        print_line(f"error: {job.error}")
-    if job.model:
-        print_line(of_model(job.model))
+    for line in _about(job):
+        print_line(line)
     shown, folded = by_share(job.tasks)
     if all_tasks:
         shown, folded = [*shown, *folded], []
@@ -114,11 +102,35 @@ def show_job(followed: Job, all_tasks: bool = False) -> None:
     if folded:
         print_line(f"{in_one_line(folded)}; loopwright job show {job.id} --all lists them")
     for task in job.tasks:
-        if task.failures:
-            failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
-            print_line(f"{called(task)}: {sum(task.failures.values())} of {task.trials} trials failed ({failures})")
-        if task.library is not None and task.best_us is not None and task.best_us > ALIKE * task.library.us:
-            print_line(f"{called(task)}: {library_words(task.library, task.best_us)}")
+        for line in _remarks(task):
+            print_line(f"{called(task)}: {line}")
+
+
+def _about(job: schemas.Job) -> Iterator[str]:
+    """Yield what is said of a job before its tasks."""
+    if job.activity:
+        yield job.activity
+    if job.tags:
+        yield f"tags: {', '.join(job.tags)}"
+    if job.description:
+        yield job.description
+    if job.group is not None:
+        yield f"for {json.dumps(job.target, sort_keys=True)}; loopwright job list --group {job.group} lists all"
+    for note in job.notes:
+        yield f"note: {note}"
+    if job.error:
+        yield f"error: {job.error}"
+    if job.model:
+        yield of_model(job.model)
+
+
+def _remarks(task: schemas.Task) -> Iterator[str]:
+    """Yield which of a task's trials failed, and that a vendor's library is faster."""
+    if task.failures:
+        failures = ", ".join(f"{count} {kind}" for kind, count in task.failures.items())
+        yield f"{sum(task.failures.values())} of {task.trials} trials failed ({failures})"
+    if task.library is not None and task.best_us is not None and task.best_us > ALIKE * task.library.us:
+        yield library_words(task.library, task.best_us)
 
 
 def show_comparison(comparison: Comparison) -> None:
