@@ -235,7 +235,7 @@ def test_what_the_model_knew_and_how_near_the_peak(page: Page, service: ServiceC
     expect(predictions).to_contain_text("Rank correlation, by round")
     page.get_by_label("Round shown").select_option(index=1)
     expect(page).to_have_url(re.compile("round=1"))
-    roofline = page.get_by_role("img", name=re.compile("^Roofline: baseline .*, best .*L2 200 GB/s"))
+    roofline = page.get_by_role("img", name=re.compile("^Roofline: baseline .*, best .*L2 200 GB.s"))
     expect(roofline).to_contain_text(re.compile("best.*FLOP/s"))
     expect(page.get_by_text("Limited by", exact=True)).to_be_visible()
 

@@ -92,11 +92,13 @@ class ProgressView:
 
     def _render(self) -> RenderableType:
         table = Table.grid(padding=(0, 2, 0, 2))
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        # Where space is short, names are cut, and figures are not.
+        table.add_column()
         table.add_column(no_wrap=True, justify="right")
         table.add_column(no_wrap=True)
         for task in self._tasks:
-            table.add_row(Text(called(task)), plural(task.trials, "trial"), _gain(task))
+            name = Text(called(task), no_wrap=True, overflow="ellipsis")
+            table.add_row(name, plural(task.trials, "trial"), _gain(task))
         return Group(self._bar, table)
 
 

@@ -31,7 +31,8 @@ export function jobDiff(left: Job, right: Job): TaskPair[] {
   const pairs = [...new Set([...lefts.keys(), ...rights.keys()])].map((hash) => {
     const [one, other] = [lefts.get(hash), rights.get(hash)];
     const ratio = alike && one?.best_us && other?.best_us ? one.best_us / other.best_us : null;
-    return { name: functionName((one ?? other) as Task), hash, left: one, right: other, ratio };
+    const name = one ? functionName(one, left.tasks) : functionName(other as Task, right.tasks);
+    return { name, hash, left: one, right: other, ratio };
   });
   return pairs.sort((a, b) => difference(b) - difference(a));
 }

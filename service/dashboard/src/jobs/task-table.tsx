@@ -57,8 +57,8 @@ function BestLatency({ task }: { task: Task }) {
         </Link>
       )}
       {libraryIsFaster(task) && (
-        <Text fz="xs" c="var(--bad-text)">
-          {`${task.library?.name} is ${formatSpeedup(libraryGain(task))} faster`}
+        <Text fz="xs" c="var(--bad-text)" title={task.library?.name}>
+          {`${task.library?.name.split(" ")[0]} is ${formatSpeedup(libraryGain(task))} faster`}
         </Text>
       )}
     </>
@@ -82,7 +82,11 @@ function Failures({ task }: { task: Task }) {
   return words ? <span style={{ fontSize: "0.8125rem" }}>{words}</span> : <span className="muted">none</span>;
 }
 
-const columnsOf = (common: string | null): Columns<Task> => [
+const FAILURES: Columns<Task> = [
+  { id: "failures", header: "Failures", cell: ({ row }) => <Failures task={row.original} /> },
+];
+
+const columnsOf = (common: string | null, hasFailures: boolean): Columns<Task> => [
   {
     accessorKey: "name",
     header: "Task",
@@ -157,7 +161,7 @@ const columnsOf = (common: string | null): Columns<Task> => [
     header: "Answered from",
     cell: ({ row }) => <AnsweredFrom task={row.original} />,
   },
-  { id: "failures", header: "Failures", cell: ({ row }) => <Failures task={row.original} /> },
+  ...(hasFailures ? FAILURES : []),
 ];
 
 /** Tasks by their share of the model's time; those that hardly count are shown when asked for (`?all=tasks`). */
@@ -166,7 +170,8 @@ export function TaskTable({ tasks }: { tasks: Task[] }) {
   const { shown, folded } = foldTasks(tasks);
   const all = params.get("all") === "tasks";
   const common = commonError(tasks);
-  const columns = useMemo(() => columnsOf(common), [common]);
+  const hasFailures = tasks.some((task) => failuresInWords(task.failures) !== "");
+  const columns = useMemo(() => columnsOf(common, hasFailures), [common, hasFailures]);
   return (
     <>
       {common && (
