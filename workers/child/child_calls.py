@@ -55,13 +55,18 @@ class Call(Generic[T, *In]):
         """Return the call of another module's function: another backend of a measurer."""
         return replace(self, module=module)
 
+    @property
+    def name(self) -> str:
+        """The function as a child is asked for it."""
+        return f"{self.module}:{self.function}"
+
     def raw(self, child: WarmChild, arguments: Arguments, seconds: float, meanwhile: Callable[[], None] = nothing) -> T:
         """Return the only answer; ``seconds`` is its deadline. Raises ChildError."""
-        return self.read(child.call(f"{self.module}:{self.function}", arguments, seconds, meanwhile))
+        return self.read(child.call(self.name, arguments, seconds, meanwhile))
 
     def stream(self, child: WarmChild, *arguments: *In, seconds: float) -> Iterator[T]:
         """Yield all answers; ``seconds`` is the deadline of each. Raises ChildError."""
-        return map(self.read, child.stream(f"{self.module}:{self.function}", arguments, seconds))
+        return map(self.read, child.stream(self.name, arguments, seconds))
 
     def tried(
         self, child: WarmChild, *arguments: *In, seconds: float, fits: Callable[[T], bool] = lambda _: True
@@ -88,6 +93,8 @@ BUILD_CUDA = "workers.device.build_cuda"
 FIRST_BUILD = "workers.child.first_build"
 
 BUILD = Call[Artifact, BuildRequest]("workers.device.build", "build", Artifact, Stage.BUILD)
+# In a session.
+BUILD_EACH = Call[Artifact]("workers.device.build", "build_each", Artifact, Stage.BUILD)
 # Of real devices; a simulated one has a module of its own.
 MEASURE = Call[MeasureProgress, Device, MeasureBatch]("workers.device.timing", "measure", MeasureProgress)
 RACE = Call[RaceAnswer, Device, BuiltRace]("workers.device.timing", "race", RaceAnswer, Stage.CERTIFY)

@@ -42,6 +42,12 @@ def build(request: BuildRequest) -> Iterator[Artifact]:
     yield artifact_of(request)
 
 
+@entry
+def build_each(questions: Iterator[BuildRequest]) -> Iterator[Artifact]:
+    """Yield the artifact of each question; an error ends the session."""
+    yield from map(artifact_of, questions)
+
+
 def artifact_of(request: BuildRequest) -> Artifact:
     target = target_from(request.target_json)
     trace = None if request.trace_json is None else json.loads(request.trace_json)

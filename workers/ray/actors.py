@@ -23,6 +23,7 @@ from loopwright.codegen.kinds import FailureKind, Stage
 from tuner.codec import Json, decode, encode
 from tuner.types import Failure
 from workers.child import child_calls
+from workers.child.build_fork import BuildFork
 from workers.child.lock_watch import LockWatch
 from workers.child.warm_child import ChildError, WarmChild
 from workers.device.system import system
@@ -67,6 +68,7 @@ class _Place:
 
     label: str
     child: WarmChild
+    fork: BuildFork
     turn: Turn
 
 
@@ -117,9 +119,7 @@ class Builder:
         started = time.time()
         try:
             with place.turn.of(caller):
-                result = child_calls.BUILD.tried(
-                    place.child, decode(BuildRequest, request), seconds=min(seconds, self._seconds)
-                )
+                result = place.fork.build(decode(BuildRequest, request), caller, min(seconds, self._seconds))
         finally:
             self._idle.put(place)
         return encode(BuildAnswer(result, place.label, started, time.time()))
@@ -136,7 +136,7 @@ def _place(cuda: bool, walls: Policy, label: str) -> _Place:
         programs=True,
         devices=cuda,  # to compile for a GPU, TVM asks it for its properties, and dies if there is none
     )
-    return _Place(label, child, Turn(child))
+    return _Place(label, child, BuildFork(child), Turn(child))
 
 
 class Measurer:

@@ -20,6 +20,7 @@ from tuner.space.builtin import builtin_space
 from tuner.types import Failure, Workload
 from tuner.workload import make_workload
 from workers.child import child_calls
+from workers.child.build_fork import BuildFork
 from workers.child.warm_child import WarmChild
 from workers.device import build, cuda
 from workers.messages import (
@@ -75,11 +76,14 @@ def run(artifact: Artifact, workload: Workload) -> tuple[np.ndarray, np.ndarray]
 
 def test_llvm_baseline_and_candidates_compute_right() -> None:
     workload = programs.product()
-    for trace in [None, *traces(workload, programs.LLVM)]:
+    candidates = traces(workload, programs.LLVM)
+    before = built(workload, candidates[0])
+    for trace in [None, *candidates]:
         artifact = built(workload, trace)
         assert artifact.format is ArtifactFormat.SHARED_LIBRARY
         got, wanted = run(artifact, workload)
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+    assert built(workload, candidates[0]) == before, "what a process has built before changes no code"
     assert not list(Path.cwd().glob("**/code.*")), "a build leaves no file behind"
 
 
@@ -90,6 +94,7 @@ def test_llvm_needs_neither_compiler_nor_linker() -> None:
         {"PATH": "/nonexistent", "TVM_NUM_THREADS": "1"},
         level=Level.NONE,  # the lock of this test is not where a child behind walls may look
     )
+    fork = BuildFork(child)
     try:
         artifact = child_calls.BUILD.tried(child, BuildRequest(workload.module_json, None, programs.LLVM), seconds=60)
         assert isinstance(artifact, Artifact)
@@ -103,7 +108,16 @@ def test_llvm_needs_neither_compiler_nor_linker() -> None:
         assert (failure.stage, failure.kind) == (Stage.BUILD, FailureKind.COMPILE)
         assert "GetNothing" in failure.message
         assert len(failure.message) < 4100
+        good = traces(workload, programs.LLVM, 2)
+        chain = [
+            fork.build(BuildRequest(workload.module_json, trace, programs.LLVM), "me", 60)
+            for trace in (*good, broken, good[0])
+        ]
+        assert [type(each) for each in chain] == [Artifact, Artifact, Failure, Artifact]
+        assert chain[1] != chain[0]
+        assert chain[2] == failure
     finally:
+        fork.rest(0.0, 0.0)  # its session has the child
         child.close()
 
 
