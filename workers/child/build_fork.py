@@ -1,8 +1,8 @@
 """Builds in a warm child: candidates of one function, one after another, in one fork.
 
-A fork of a process with TVM, and the pages that it writes to for the first time, take 30 of the 210 ms of processor time
-of a small function's build. What a submission builds may still only spoil other candidates of the same function for
-the same caller: the programs that these are compared with have forks of their own.
+A fork of a process with TVM, and the pages that it touches for the first time, take 30 of the 210 ms of processor time
+of a small function's build. What a submission builds may still only spoil other candidates of the same function for the
+same caller: the programs that these are compared with have forks of their own.
 """
 
 from __future__ import annotations
