@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import ARRAY, bindparam, cast, column, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -17,6 +18,14 @@ Insert = postgresql.Insert | sqlite.Insert
 def insert(session: Session, table: type[Base]) -> Insert:
     """An insert into `table` that has ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
     return insert_of(_dialect(session), table)
+
+
+def insert_lists(table: type[Base], names: Sequence[str]) -> postgresql.Insert:
+    """An insert of many rows whose parameters are a list for each column: a server runs it once, and not by the row."""
+    columns = [table.__table__.c[name] for name in names]
+    lists = (cast(bindparam(each.key, type_=ARRAY(each.type)), ARRAY(each.type)) for each in columns)
+    rows = func.unnest(*lists).table_valued(*(column(each.key, each.type) for each in columns)).render_derived()
+    return postgresql.insert(table).from_select(list(names), select(*rows.c))
 
 
 def insert_new(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> int:

@@ -22,7 +22,7 @@ from db.inputs import WorkerReport
 from db.models import Check, Target, Task, Trial, Worker
 from db.models import DeviceClass as DeviceClassRow
 from db.states import WebhookEvent
-from db.upsert import Insert, insert_of
+from db.upsert import Insert, insert_lists, insert_of
 from db.views import Availability, CheckView, OfferView, WorkerCount, WorkerStanding, WorkerView
 from loopwright.codegen import worker_labels
 from loopwright.codegen.kinds import FailureKind
@@ -56,7 +56,8 @@ def _standings() -> Select[*tuple[Any, ...]]:
 
 @functools.cache
 def _reporting(dialect: str) -> Insert:
-    statement = insert_of(dialect, Worker)
+    """Insert or replace reports: of a file, by a row for each; of a server, by a list for each column."""
+    statement = insert_of(dialect, Worker) if dialect == "sqlite" else insert_lists(Worker, ("id", *_REPORTED))
     replaced = {name: statement.excluded[name] for name in _REPORTED}
     return statement.on_conflict_do_update(index_elements=["id"], set_=replaced)
 
@@ -72,17 +73,18 @@ class Workers:
         if not reports:
             return
         with self._sessions.write(Topic.WORKERS) as session:
-            for device_class in {report.device_class for report in reports}:
+            class_ids = {device_class: device_class.id for device_class in {each.device_class for each in reports}}
+            for device_class in class_ids:
                 put_device_class(session, device_class)
-            now = self._sessions.now()
-            session.connection().execute(
-                _reporting(session.get_bind().dialect.name),
-                # In the order in which everyone locks them.
-                [
-                    {"id": report.id, "last_seen_at": now, **_columns(report)}
-                    for report in sorted(reports, key=lambda report: report.id)
-                ],
-            )
+            latest, now = {report.id: report for report in reports}, self._sessions.now()
+            # In the order in which everyone locks them.
+            rows = [
+                {"last_seen_at": now, **_columns(latest[id], class_ids[latest[id].device_class])}
+                for id in sorted(latest)
+            ]
+            dialect = session.get_bind().dialect.name
+            values = rows if dialect == "sqlite" else {name: [row[name] for row in rows] for name in rows[0]}
+            session.connection().execute(_reporting(dialect), values)
 
     def all(self, live_within: float) -> list[WorkerView]:
         """All workers that ever registered, by host and id."""
@@ -312,12 +314,13 @@ def _facts(worker: Worker) -> dict[str, str]:
     }
 
 
-def _columns(report: WorkerReport) -> dict[str, Any]:
+def _columns(report: WorkerReport, device_class_id: str) -> dict[str, Any]:
     """Return the columns of a worker that its report is about."""
     return {
+        "id": report.id,
         "host": report.host,
         "device": report.device,
-        "device_class_id": report.device_class.id,
+        "device_class_id": device_class_id,
         "builders": report.builders,
         "sandbox": report.sandbox,
         "labels": dict(report.labels),
