@@ -41,8 +41,9 @@ WHOLE = pytest.mark.whole
         pytest.param(lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2) / 2, -1) @ v, None, marks=WHOLE),
         (lambda q, k, v, m: torch.softmax(q @ k.mT * 0.5 + m, -1) @ v, torch.randn(2, 1, 1, 7)),
         pytest.param(lambda q, k, v, m: torch.softmax((q @ k.mT).masked_fill(~m, -1e4), -1) @ v, HIDING, marks=WHOLE),
+        (lambda q, k, v, m: torch.softmax(q @ k.mT + m, -1) @ v, torch.tensor(0.5)),
     ],
-    ids=["plain", "causal", "scale", "additive", "boolean", "written", "written-additive", "written-where"],
+    ids=["plain", "causal", "scale", "additive", "boolean", "written", "written-additive", "written-where", "number"],
 )
 def test_attention_is_one_function(model: Any, mask: torch.Tensor | None) -> None:
     inputs = [heads(), heads(7), heads(7)] + ([] if mask is None else [mask])

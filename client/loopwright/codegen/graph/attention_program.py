@@ -241,7 +241,7 @@ def _padded(mask: te.Tensor, scores: te.Tensor, columns: int) -> te.Tensor:
 
     A vector of masks would be read beyond the end of the last row otherwise.
     """
-    if int(mask.shape[-1]) == 1:
+    if not len(mask.shape) or int(mask.shape[-1]) == 1:
         return mask
     shape = (*mask.shape[:-1], scores.shape[-1])
     return te.compute(shape, lambda *i: mask(*i[:-1], te.min(i[-1], columns - 1)), name="attention_mask")
