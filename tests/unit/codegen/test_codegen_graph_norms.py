@@ -18,9 +18,10 @@ from tests.support.models import Calls, called, check
         (Calls(lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), ["rms_norm"]),
         (Calls(lambda x: torch.relu(x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6))), ["fused_rms_norm_relu"]),
         (nn.Sequential(nn.LayerNorm(16), nn.ReLU()), ["fused_layer_norm_relu"]),
+        (nn.Sequential(nn.Unflatten(2, (2, 8)), nn.GroupNorm(5, 5), nn.ReLU()), ["fused_group_norm_relu"]),
         (Calls(lambda x: torch.softmax(x, -1) * 2), ["fused_softmax_multiply"]),
     ],
-    ids=["rms", "written-rms", "quotient", "layer", "softmax"],
+    ids=["rms", "written-rms", "quotient", "layer", "group", "softmax"],
 )
 def test_a_normalisation_is_one_function(model: nn.Module, names: list[str]) -> None:
     assert called(check(model, torch.randn(2, 5, 16))) == names

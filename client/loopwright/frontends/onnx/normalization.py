@@ -7,12 +7,12 @@ where the mean is large.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from tvm import relax
 
+from loopwright.frontends.norms import group_norm
 from loopwright.frontends.onnx.accumulation import wide
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of
 
@@ -34,13 +34,6 @@ def _normal(node: Node, data: Any, axes: Sequence[int]) -> Any:
     _, centred, variance = _centred(node, data, axes)
     epsilon = relax.const(node.attributes.get("epsilon", 1e-5), dtype_of(data))
     return node.emit(relax.op.divide(centred, node.emit(relax.op.sqrt(relax.op.add(variance, epsilon)))))
-
-
-def _by_channel(node: Node, normal: Any) -> Any:
-    """Return a normal tensor times the scale of each channel, plus its bias, which are the node's other inputs."""
-    shape = [1, -1, *[1] * (len(normal.ty.shape) - 2)]
-    scale, bias = (relax.op.reshape(_cast(node, each, dtype_of(normal)), shape) for each in node.inputs[1:3])
-    return node.emit(relax.op.add(node.emit(relax.op.multiply(normal, scale)), bias))
 
 
 def _batch(node: Node) -> Any:
@@ -74,22 +67,26 @@ def _local_response(node: Node) -> Any:
 
 
 def _instance(node: Node) -> Any:
-    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
-    result = _by_channel(node, _normal(node, data, range(2, len(data.ty.shape))))
-    return _cast(node, result, dtype_of(node.inputs[0]))
+    return _grouped(node, node.extents(1)[0], *node.inputs[1:3])
 
 
 def _group(node: Node) -> Any:
     """Convert a normalisation of groups of channels; before opset 21, scale and bias are those of a group."""
-    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
-    shape, groups = list(data.ty.shape), int(node.attributes["num_groups"])
-    flat = node.emit(relax.op.reshape(data, [shape[0], groups, math.prod(shape[1:]) // groups]))
-    normal = _normal(node, flat, [2])
+    groups = int(node.attributes["num_groups"])
+    factors = node.inputs[1:3]
     if node.opset < 21:
-        result = node.emit(relax.op.reshape(_by_channel(node, normal), shape))
-    else:
-        result = _by_channel(node, node.emit(relax.op.reshape(normal, shape)))
-    return _cast(node, result, dtype_of(node.inputs[0]))
+        shape = [groups, int(node.inputs[0].ty.shape[1]) // groups]
+        factors = [
+            node.emit(relax.op.broadcast_to(node.emit(relax.op.reshape(each, [groups, 1])), shape)) for each in factors
+        ]
+    return _grouped(node, groups, *factors)
+
+
+def _grouped(node: Node, groups: int, scale: Any, bias: Any) -> Any:
+    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
+    scale, bias = (_cast(node, each, dtype_of(data)) for each in (scale, bias))
+    epsilon = float(node.attributes.get("epsilon", 1e-5))
+    return _cast(node, group_norm(node.importer.bb, data, groups, epsilon, scale, bias), dtype_of(node.inputs[0]))
 
 
 def _mean_variance(node: Node) -> Any:

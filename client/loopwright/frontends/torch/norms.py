@@ -12,7 +12,8 @@ from typing import Any
 
 from tvm import relax
 
-from loopwright.frontends.torch.node import Converter, Node, dtype_of, extents, wide
+from loopwright.frontends.norms import group_norm
+from loopwright.frontends.torch.node import Converter, Node, dtype_of, extents, is_known, wide
 
 
 def _standardized(node: Node, data: Any, axes: Sequence[int]) -> tuple[Any, Any, Any]:
@@ -35,8 +36,17 @@ def _scaled(node: Node, value: Any) -> Any:
     return node.cast(value, node.dtype)
 
 
+def _grouped(node: Node, data: Any, groups: int) -> Any:
+    """Return the normal data of groups of channels, scaled, in the dtype of the result."""
+    dtype = str(data.ty.dtype)
+    factors = (None if node[name] is None else node.cast(node[name], dtype) for name in ("weight", "bias"))
+    return node.cast(group_norm(node.builder, data, groups, float(node["eps"]), *factors), node.dtype)
+
+
 def _group_norm(node: Node) -> Any:
     data, groups = node.cast(node["input"], wide(node.dtype)), int(node["group"])
+    if not node.uses(1) and not node.uses(2):
+        return _grouped(node, data, groups), None, None
     shape = list(data.ty.shape)
     grouped = node.emit(relax.op.reshape(data, [shape[0], groups, math.prod([shape[1] // groups, *shape[2:]])]))
     standardized, *statistics = _standardized(node, grouped, (2,))
@@ -47,6 +57,9 @@ def _group_norm(node: Node) -> Any:
 def _norm_of_batch(node: Node) -> Any:
     """Convert a batch normalisation by the statistics of the batch, of which instance normalisations are made."""
     data = node.cast(node["input"], wide(node.dtype))
+    batch, channels = list(data.ty.shape)[:2]
+    if batch == 1 and is_known(channels) and not node.uses(1) and not node.uses(2):
+        return _grouped(node, data, int(channels)), None, None
     axes = [axis for axis in range(len(data.ty.shape)) if axis != 1]
     standardized, *statistics = _standardized(node, data, axes)
     return _scaled(node, standardized), *_statistics(node, *statistics)
