@@ -138,7 +138,7 @@ def test_an_odd_number_of_vectors_is_shared_in_more_parts(shape: tuple[int, ...]
 
 
 @pytest.mark.parametrize(
-    ("heads", "rows", "tasks"), [(3, 197, 2), (6, 197, 1), (None, 77, 2), (5, 77, 2), (5, 33, 1), (1, 12, 1)]
+    ("heads", "rows", "tasks"), [(3, 197, 2), (6, 197, 1), (None, 77, 2), (5, 130, 2), (5, 77, 1), (1, 12, 1)]
 )
 def test_heads_of_attention_are_divided_if_two_threads_share_them_unevenly(
     heads: int | None, rows: int, tasks: int

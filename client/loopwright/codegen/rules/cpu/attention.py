@@ -37,8 +37,9 @@ _TASKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 """Tasks of a head."""
 _LEAST_ROWS = 8
 """Rows of a task, if a head has several."""
-_TASK_OVERHEAD = 8
-"""Rows that take as long as packing the keys of a head: 0 to 10 for 77 to 197 keys of 32 to 80 (AMD Zen 4)."""
+_TASK_OVERHEAD = 20
+"""Rows that take as long as what each task does for itself, as packing the keys. Of two threads of AMD Zen 4 with
+AVX-512, it was 16 to 22 with 77 keys of 80, 197 of 64 and 300 of 64."""
 _PACKED, _IN_PLACE = 0, 1
 """Whether a task packs the keys of its head, or reads them as they lie, a vector of keys for all rows at a time."""
 _FEW_ROWS = 8
