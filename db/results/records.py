@@ -52,7 +52,7 @@ def _measured() -> Select[Trial, str, str, str, list[str] | None, bool]:
 
 
 @cache_statements
-def _filtered(filters: frozenset[str]) -> Select[Trial, str, str, str, bool]:
+def _filtered(filters: frozenset[str]) -> Select[Trial, str, str, str, list[str] | None, bool]:
     """Select measured trials of what is given under the names of ``filters``."""
     columns = {"workload_hash": Trial.workload_hash, "device_class_id": Trial.device_class_id, "target_id": Target.id}
     return _measured().where(*(column == bindparam(name) for name, column in columns.items() if name in filters))

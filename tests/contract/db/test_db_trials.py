@@ -12,7 +12,7 @@ from sqlalchemy import update
 from db.inputs import ImportedRecord
 from db.models import Workload
 from db.states import EventType
-from db.trials import _nearest
+from db.trials import _Extents, _nearest
 from db.views import EventView, TrialFinished, TrialView
 from loopwright.codegen.kinds import FailureKind, JobState, Lane, Origin, Stage, TrialState
 from tests.contract.db.conftest import World
@@ -343,7 +343,7 @@ def test_the_nearest_are_those_of_all_however_their_sizes_lie(world: World) -> N
                 if other != name
             }
             for most in (1, 3, 20):
-                found = _nearest(session, name, world.device_class.id, most)
+                found = _nearest(session, _Extents(), name, world.device_class.id, most)
                 expected = sorted(distances.values())[:most]
                 assert [distances[other] for other in found] == pytest.approx(expected)
 
