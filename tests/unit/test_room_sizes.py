@@ -29,7 +29,7 @@ CEILINGS = {
     # along lines, tiles that are turned in registers, padding, and functions that are compiled on all cores.
     # Functions that are compiled once for all models, a cache that is loaded without the client's models, fetching
     # ahead, and names of machines.
-    "client": 45_330,
+    "client": 45_350,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
     "tuner": 8_450,

@@ -49,6 +49,9 @@ _TASK_OVERHEAD = 500
 _MAKING = 8
 """Cycles for a vector of an image that a task makes. With tasks of one line, which make each line three times, a
 convolution of 3x3 over 56 x 56 x 64 took 1.04 times as long (AMD Zen 4, one thread)."""
+_SPARED_PASS = 1.04
+"""By how many more cycles the tasks may make their lines of an image, so that no pass over all of it comes before.
+Fitted by eye to 9 convolutions, which took 0.7 to 1.0 times as long with such tasks (AMD Zen 4, one thread)."""
 _SEED_TILES = 3
 """Tiles of different widths to measure first."""
 _CLOSE = 1.1
@@ -299,7 +302,7 @@ def _seeds(convolution: Convolution, machine: MachineLimits) -> Iterable[Knobs]:
     for lanes, tile, outer in orders:
         each = orientations[lanes]
         pack = _ONCE if _packs_once(each, machine) else _IN_PLACE if each.kernel_is_contiguous else _FIRST
-        image = _LINES if outer == _PIXELS and pack != _BY_TASK and _makes_lines(each, machine) else _ALL_BEFORE
+        image = _best_image(each, tile, machine, pack) if outer == _PIXELS else _ALL_BEFORE
         lines = _best_lines(each, tile, machine, pack, image)
         values = {"rows": tile.rows, "width": tile.width, "lanes": lanes, "outer": outer, "lines": lines}
         yield values | {"pack": pack, "image": image}
@@ -308,8 +311,23 @@ def _seeds(convolution: Convolution, machine: MachineLimits) -> Iterable[Knobs]:
             yield values | {"lines": lines, "pack": _BY_TASK, "image": _ALL_BEFORE}
 
 
+def _best_image(convolution: Convolution, tile: ConvTile, machine: MachineLimits, pack: int) -> int:
+    """Return where the image is made, by the cycles that the threads take. Few lines are not shared evenly."""
+    if not _makes_lines(convolution, machine):
+        return _ALL_BEFORE
+    by_task, after = (min(_costs(convolution, tile, machine, pack, each).values()) for each in (_LINES, _ALL_BEFORE))
+    before = convolution.read(convolution.lines) / machine.lanes * _MAKING / machine.threads
+    return _LINES if by_task <= _SPARED_PASS * (before + after) else _ALL_BEFORE
+
+
 def _best_lines(convolution: Convolution, tile: ConvTile, machine: MachineLimits, pack: int, image: int) -> int:
     """Return the smallest number of lines in a task with which the threads finish early and together."""
+    costs = _costs(convolution, tile, machine, pack, image)
+    return next(lines for lines, cost in costs.items() if cost < 1.02 * min(costs.values()))
+
+
+def _costs(convolution: Convolution, tile: ConvTile, machine: MachineLimits, pack: int, image: int) -> dict[int, float]:
+    """Return the cycles that the slowest thread takes, by the number of lines in a task."""
     panels = padded_channels(convolution, machine) // (tile.width if convolution.has_channel_lanes else tile.rows)
     others = math.prod(convolution.extent(n) for n in convolution.other_axes[:-1])
     work = cycles(convolution, tile, machine) * others * convolution.lines
@@ -319,4 +337,4 @@ def _best_lines(convolution: Convolution, tile: ConvTile, machine: MachineLimits
         tasks = parts if image == _LINES else panels * (1 if pack == _BY_TASK else parts)
         made = convolution.read(lines) / machine.lanes * _MAKING if image == _LINES else 0.0
         costs[lines] = math.ceil(tasks / machine.threads) * (work / tasks + made + _TASK_OVERHEAD)
-    return next(lines for lines, cost in costs.items() if cost < 1.02 * min(costs.values()))
+    return costs
