@@ -272,6 +272,12 @@ def test_convolutions_of_halves_are_tiled_as_those_of_float32() -> None:
     check_program(mod, finished(sketches, mod, sketches.seeds()[0]))
 
 
+def test_rows_may_be_rounded_to_halves() -> None:
+    mod = programs.lowered(lambda x: relax.op.astype(relax.op.nn.softmax(x), "float16"), (6, 50))
+    sketches = Sketches(mod, MACHINE, [RULES["row_reduce"]])
+    check_program(mod, finished(sketches, mod, sketches.seeds()[0]))
+
+
 def test_a_call_has_features_where_a_line_of_a_tile_is_no_multiple_of_the_vectors() -> None:
     mod = programs.with_weight(convolutions.conv_nhwc(10, 4, 8, 1, moved=True), 1)
     program, schedule = AnalysedProgram.of(mod), new_schedule(mod)
