@@ -71,8 +71,27 @@ class DeviceLeases:
             if session.get_bind().dialect.name == "postgresql":
                 session.execute(_ONE_AT_A_TIME)
             over = session.scalars(select(Controller.owner).where(Controller.expires_at <= now)).all()
+            others = select(Controller.owner, Controller.demands).where(
+                Controller.owner.not_in(over), Controller.owner != owner
+            )
+            told = {who: [Demand.read(each) for each in theirs] for who, theirs in session.execute(others)}
+            able = select(Worker.id, Worker.device_class_id, Worker.labels, Worker.leased_to).where(
+                Worker.last_seen_at >= now - timedelta(seconds=live_within),
+                Worker.quarantined_at.is_(None),
+                Worker.drained_at.is_(None),
+                Worker.leaving.is_(False),
+            )
+            devices = [
+                Device(id, kind(device_class_id, labels), None if leased_to in over else leased_to)
+                for id, device_class_id, labels, leased_to in session.execute(able.order_by(Worker.id))
+            ]
+            change = decide(devices, {**told, owner: list(demands)})
+            ended = Worker.leased_to.in_(over)
+            returned = Worker.id.in_(sorted(change.returned)) & (Worker.leased_to == owner)
+            wanted = Worker.id.in_(sorted(change.wanted)) & Worker.leased_to.is_(None)
+            if over or change.returned or change.wanted:
+                _lock(session, ended | returned | wanted)
             if over:
-                _lock(session, Worker.leased_to.in_(over))
                 session.execute(delete(Controller).where(Controller.owner.in_(over)))
             statement = insert(session, Controller)
             replaced = {name: statement.excluded[name] for name in ("demands", "expires_at")}
@@ -84,22 +103,7 @@ class DeviceLeases:
                     "expires_at": now + timedelta(seconds=seconds),
                 },
             )
-            told = session.execute(select(Controller.owner, Controller.demands)).all()
-            able = select(Worker.id, Worker.device_class_id, Worker.labels, Worker.leased_to).where(
-                Worker.last_seen_at >= now - timedelta(seconds=live_within),
-                Worker.quarantined_at.is_(None),
-                Worker.drained_at.is_(None),
-                Worker.leaving.is_(False),
-            )
-            devices = [
-                Device(id, kind(device_class_id, labels), leased_to)
-                for id, device_class_id, labels, leased_to in session.execute(able.order_by(Worker.id))
-            ]
-            change = decide(devices, {who: [Demand.read(each) for each in demands] for who, demands in told})
-            returned = Worker.id.in_(sorted(change.returned)) & (Worker.leased_to == owner)
-            wanted = Worker.id.in_(sorted(change.wanted)) & Worker.leased_to.is_(None)
             if change.returned or change.wanted:
-                _lock(session, returned | wanted)
                 leased_to = case((Worker.leased_to.is_(None), owner))
                 session.execute(update(Worker).where(returned | wanted).values(leased_to=leased_to))
             return frozenset(session.scalars(select(Worker.id).where(Worker.leased_to == owner)))
@@ -112,5 +116,5 @@ class DeviceLeases:
 
 
 def _lock(session: Session, which: ColumnElement[bool]) -> None:
-    """Lock devices in the order in which everyone does."""
+    """Lock devices in the order in which everyone does: all that a transaction changes at once."""
     session.execute(select(Worker.id).where(which).order_by(Worker.id).with_for_update(key_share=True))

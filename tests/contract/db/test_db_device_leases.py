@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from db.device_leases import Change, Device, kind
-from db.inputs import Demand
+from db.inputs import Demand, WorkerReport
+from loopwright.codegen.kinds import SandboxLevel
 from tests.contract.db.conftest import World
 from tests.contract.db.test_db_fleet import register
 
@@ -57,6 +58,26 @@ def test_devices_of_a_dead_controller_are_free(world: World) -> None:
     world.clock.forward(LEASE)
     assert renew(world, "b", "1") == {"1"}
     assert renew(world, "a", "1") == set()
+
+
+def test_who_frees_devices_and_takes_others_does_not_lock_out_a_report_of_all(world: World) -> None:
+    """Reports lock devices by their ids. A renewal that locked the freed device first could wait for one with it."""
+    report = [
+        WorkerReport(id, f"host {id}", "cpu", world.device_class, 2, SandboxLevel.LANDLOCK) for id in ("1", "2", "3")
+    ]
+    world.db.workers.register(*report)
+    assert renew(world, "dead", "3") == {"3"}
+    world.clock.forward(LEASE)
+    reports: list[Future[None]] = []
+
+    def decide(devices: Sequence[Device], demands: Mapping[str, Sequence[Demand]]) -> Change:
+        reports.append(pool.submit(world.db.workers.register, *report))
+        wait(reports, 0.3)
+        return Change(["1"], [])
+
+    with ThreadPoolExecutor(1) as pool:
+        assert world.db.device_leases.renew("a", [DEMAND], LEASE, LIVE, decide) == {"1"}
+        reports[0].result()
 
 
 def test_who_was_late_has_no_device_though_nobody_took_it(world: World) -> None:
