@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -123,6 +125,20 @@ def test_split_gives_a_function_that_packs_and_one_that_takes_what_it_packed() -
     out = tvm.runtime.empty((ROWS, COLUMNS), "float32")
     built["main"](tvm.runtime.tensor(X), panels, tvm.runtime.tensor(BIAS), out)
     np.testing.assert_allclose(out.numpy(), X @ WEIGHT + BIAS, rtol=1e-5)
+
+
+def test_several_threads_split_functions() -> None:
+    """TVM keeps the builders of all threads in one list."""
+    [(_, func)] = prim_funcs(lower(detach(model())[0], TARGET))
+    mod = tvm.IRModule({"main": scheduled(func)[0].with_attr("global_symbol", "main")})
+    expected, interval = split(mod)[1], sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: split(mod)[1], range(200)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [expected] * 200
 
 
 def test_a_module_that_packs_nothing_is_not_split() -> None:
