@@ -217,7 +217,7 @@ class Jobs:
             # Without the lock that a write takes, because it finds nothing most of the time.
             running = Running.read(session)
             expired = running.first_end is not None and running.first_end <= self._sessions.now()
-            first = None if answered else next(turns(session, machines, running.by_user), None)
+            first = None if answered else next(turns(session, machines, running.by_user, self._sessions.now()), None)
             found = session.scalar(_ARE_ANSWERED) if answered else first is not None
         if expired:
             self._requeue_expired()
@@ -225,7 +225,9 @@ class Jobs:
         elif not found:
             return None
         with self._sessions.write(Topic.JOBS) as session:
-            job = _next_answered(session) if answered else _next(session, machines, waiting, first)
+            job = (
+                _next_answered(session) if answered else _next(session, machines, waiting, first, self._sessions.now())
+            )
             if job is None:
                 return None
             token, now = new_token(), self._sessions.now()
@@ -495,14 +497,18 @@ def _unnoted_of_key() -> Select[str]:
 
 
 def _next(
-    session: Session, machines: Collection[LabelledMachine] | None, waiting: Waiting | None, first: Lane | None
+    session: Session,
+    machines: Collection[LabelledMachine] | None,
+    waiting: Waiting | None,
+    first: Lane | None,
+    now: datetime,
 ) -> Job | None:
     """Lock and return the job that is next for these machines, of those that nobody else is about to claim.
 
     ``first`` is the lane whose turn it was a moment ago. The queue is looked through only if that lane has none.
     """
     until = FAR if waiting is None else waiting.since
-    for lane in itertools.chain([] if first is None else [first], _turns(session, machines)):
+    for lane in itertools.chain([] if first is None else [first], _turns(session, machines, now)):
         if waiting is not None and lane.priority < waiting.priority:
             return None
         if (job := lane.lock_first(session, until)) is not None:
@@ -510,8 +516,8 @@ def _next(
     return None
 
 
-def _turns(session: Session, machines: Collection[LabelledMachine] | None) -> Iterator[Lane]:
-    yield from turns(session, machines, Running.read(session).by_user)
+def _turns(session: Session, machines: Collection[LabelledMachine] | None, now: datetime) -> Iterator[Lane]:
+    yield from turns(session, machines, Running.read(session).by_user, now)
 
 
 def _next_answered(session: Session) -> Job | None:

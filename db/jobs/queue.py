@@ -18,7 +18,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 from db.conditions import ASKS_FOR_LABELS, QUEUED, RUNNING
 from db.devices import same_machine
 from db.engine.statements import cache_statements
-from db.inputs import LabelledMachine
+from db.inputs import LAST, LabelledMachine
 from db.models import NO_LABELS, Job
 from db.models import DeviceClass as DeviceClassRow
 from tuner.types import DeviceClass
@@ -99,13 +99,18 @@ class Running:
         return Running({user_name: jobs for user_name, jobs, _ in rows}, min(ends, default=None))
 
 
-def turns(session: Session, machines: Collection[LabelledMachine] | None, running: Mapping[str, int]) -> Iterator[Lane]:
+def turns(
+    session: Session, machines: Collection[LabelledMachine] | None, running: Mapping[str, int], now: datetime
+) -> Iterator[Lane]:
     """Yield the lanes with jobs for these machines, or for any, in the order in which they are served.
 
-    That is the highest priority first, then the user with the fewest ``running`` jobs, then the oldest.
+    That is the highest priority first, then the user with the fewest ``running`` jobs, then the oldest. Jobs that no
+    user waits for are left out until they are due (`NewJob.delay_s`); a user's job is due at once, whatever the clocks
+    of several hosts say.
     """
     for of_priority in lanes(session, machines):
-        yield from sorted(of_priority, key=lambda lane: (running.get(lane.user_name, 0), lane.since))
+        due = [lane for lane in of_priority if lane.priority > LAST or lane.since <= now]
+        yield from sorted(due, key=lambda lane: (running.get(lane.user_name, 0), lane.since))
 
 
 def _places(

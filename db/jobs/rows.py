@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -130,7 +130,7 @@ def insert_job(
         group_position=None if group_id is None else group_position,
         cancel_requested=False,
         created_at=now,
-        queued_at=now,
+        queued_at=now + timedelta(seconds=new.delay_s),
         attempts=0,
         elapsed_s=0.0,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from db.inputs import NewJob, space_hash
 from db.results.lookup import KnownBest
@@ -59,7 +60,7 @@ def _job(
     workloads = [task.workload for task in parsed.tasks]
     gate = None if request.gate is None else reference.resolve(ctx, visitor, request.gate, device_class, workloads)
     suggested = _suggested(ctx, request, device_class, parsed)
-    limits = Budget(**dict(request.budget))
+    limits = _limits(ctx, request, device_class, parsed)
     job = NewJob(
         name=request.name or _name(parsed.tasks),
         module_json=parsed.module_json,
@@ -167,6 +168,15 @@ def _preview(task: TaskSpec, known: KnownBest | None, answered: bool) -> schemas
 def _suggested(ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass, parsed: Submission) -> int:
     """Return the trials that the model deserves; 0 if all its functions are known well enough."""
     return suggested_trials(_answered(ctx, request, device_class, parsed, at_least=TRIALS_PER_FUNCTION))
+
+
+def _limits(ctx: Context, request: schemas.SubmitJob, device_class: DeviceClass, parsed: Submission) -> Budget:
+    """Return the budget of a job, with the seconds that its functions ask for."""
+    limits = Budget(**dict(request.budget))
+    if request.seconds_per_function is None:
+        return limits
+    seconds = request.seconds_per_function * _answered(ctx, request, device_class, parsed).count(False)
+    return replace(limits, max_seconds=max(limits.max_seconds or 0.0, seconds) or None)
 
 
 def _answered(

@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from db import Database
 from db.engine.columns import digest
 from db.errors import QuotaExceeded
-from db.inputs import NewJob
+from db.inputs import LAST, NewJob
 from db.models import OWNER
 from db.views import JobView
 from loopwright.codegen import labels
 from loopwright.codegen.versions import TVM_VERSION
 from service.gates.race import stored_workload
-from service.rechecks.jobs import LAST
 from tuner.budget import Budget
 from tuner.types import DeviceClass, TaskSpec
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from db import Database
 from db.engine.columns import digest
 from db.errors import QuotaExceeded
-from db.inputs import NewJob
+from db.inputs import LAST, NewJob
 from db.models import OWNER
 from db.views import DueRecheck, JobView
 from loopwright.codegen.versions import TVM_VERSION
@@ -19,8 +19,6 @@ from tuner.types import DeviceClass
 
 _AT_A_TIME = 20
 """Bests of one job: some seconds each."""
-LAST = -100
-"""The priority of jobs that no user waits for."""
 
 log = logging.getLogger("loopwright.rechecks")
 

@@ -51,6 +51,7 @@ class JobCalls(ShapeCalls):
         tags: Sequence[str] = (),
         description: str = "",
         idempotency_key: str | None = None,
+        seconds_per_function: float | None = None,
         **options: Unpack[BudgetAndModelOptions],
     ) -> Job | JobGroup:
         """Submit a model for tuning; return at once with the queued job, or with a group of jobs for ``targets``.
@@ -74,6 +75,8 @@ class JobCalls(ShapeCalls):
             description: what the job is for; shown on its page.
             idempotency_key: a second submission with the same key returns the same job. By default a new key, so that
                 a retry after a lost answer submits once.
+            seconds_per_function: raises ``max_seconds`` to so many seconds for each function that no earlier search
+                answers, so that a model of many functions has time for all of their closing races.
             options: the budget, and the options of a plain model. ``max_trials`` (64 by default), ``max_seconds``,
                 ``max_device_seconds``, ``target_latency_us`` and ``until="plateau"`` are described by `schemas.Budget`.
 
@@ -101,6 +104,7 @@ class JobCalls(ShapeCalls):
             seed=seed,
             priority=priority,
             budget=budget,
+            seconds_per_function=seconds_per_function,
             space=stochastic.to_traces(space, source),
             shapes=shapes,
             force=force,

@@ -22,8 +22,9 @@ from loopwright.session import config
 
 _TRIALS = 2000
 """More than a search of some minutes makes: its seconds, or a minute that is expected to gain nothing, end it."""
-_SECONDS = 45.0
-"""With the start of a service and the comparison, less than two minutes on two idle cores."""
+_SECONDS, _SECONDS_PER_FUNCTION = 45.0, 2.0
+"""With the start of a service and the comparison, less than two minutes on two idle cores. A model of more than 22
+functions takes longer: the closing race of a function takes about a second."""
 _PROCESSES = 1
 """Of each engine: half of the time that `loopwright compare` takes, and an interval that knows less of the machine."""
 _NO_COMPARISON = "none"
@@ -32,7 +33,14 @@ _NO_COMPARISON = "none"
 def tune(
     context: typer.Context,
     model: ModelFile,
-    max_seconds: Annotated[float, typer.Option(min=1, help="Seconds that the job may take.")] = _SECONDS,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            help=f"Seconds that the job may take; by default {_SECONDS:g}, or {_SECONDS_PER_FUNCTION:g} for each new "
+            "function if that is more.",
+        ),
+    ] = None,
     max_trials: Annotated[int, typer.Option(min=1, help="Maximum number of candidates to measure.")] = _TRIALS,
     shape: ManyExtents = None,
     exact_math: ExactMath = False,
@@ -61,7 +69,12 @@ def tune(
         start_in(config.data_folder(), is_told=not as_json)
     with connect(context) as client:
         job = client.submit(
-            source, max_trials=max_trials, max_seconds=max_seconds, until="plateau", name=name or default_name(model)
+            source,
+            max_trials=max_trials,
+            max_seconds=max_seconds or _SECONDS,
+            seconds_per_function=_SECONDS_PER_FUNCTION if max_seconds is None else None,
+            until="plateau",
+            name=name or default_name(model),
         )
         address = client.access.login_url(job.page) if is_local else job.url
         if web:

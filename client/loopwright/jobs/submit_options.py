@@ -38,3 +38,4 @@ class SubmitOptions(BudgetAndModelOptions, total=False):
     tags: Sequence[str]
     description: str
     idempotency_key: str | None
+    seconds_per_function: float | None

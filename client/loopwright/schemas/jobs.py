@@ -89,6 +89,9 @@ class SubmitJob(Wire):
     """Jobs with a higher priority run first. Only admins may give one above 0."""
     budget: Budget = Budget()
     """Budget for each target."""
+    seconds_per_function: float | None = Field(default=None, gt=0)
+    """Raises ``budget.max_seconds`` to so many seconds for each function that no earlier search answers; None: it stays
+    as it is, also for models of many functions."""
     space: list[Any] | None = None
     """The design space as a list of traces ``[instructions, decisions]``, the format of ``sch.trace.as_json()``; None:
     the built-in design space."""

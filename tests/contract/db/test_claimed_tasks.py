@@ -8,12 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.inputs import space_hash
+from db.inputs import LAST, space_hash
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, Stage, TaskState
 from service.controller.claimed_tasks import ClaimedTasks
 from service.controller.ledger import DatabaseLedger
 from service.jobs import wire
-from service.rechecks.jobs import LAST
 from tests.contract.db.conftest import BASELINE, World
 from tuner.types import Failure, MeasureCandidate, Measured, StopReason
 
@@ -181,6 +180,7 @@ def test_functions_that_the_time_of_a_job_left_out_are_certified_by_jobs_of_the_
     world.measured(0.25, hash="b")
     assert world.db.jobs.get(job.id) == job, "a certificate of another space is no answer"
 
+    assert world.db.jobs.claim("owner", 60) is None, "its user may be timing the model now"
     world.clock.forward(3600)
     claimed, task = world.claim(), world.task(later.id)
     assert claimed.job.id == later.id

@@ -135,6 +135,20 @@ def test_a_budget_says_what_is_enough_and_is_kept_by_a_job_submitted_anew(api: A
     assert problem["type"] == "urn:loopwright:invalid-request"
 
 
+def test_new_functions_raise_the_seconds_of_a_job(api: Api, job: dict[str, Any]) -> None:
+    def limit(module: str, seconds: float | None, **fields: Any) -> float | None:
+        made = api.submit(module, budget={"max_trials": 4, "max_seconds": seconds}, **fields)
+        found: float | None = made["budget"]["max_seconds"]
+        return found
+
+    assert limit(PERCEPTRON, 45, seconds_per_function=30) == 2 * 30
+    assert limit(PERCEPTRON, None, seconds_per_function=30) == 2 * 30
+    assert limit(PERCEPTRON, 90, seconds_per_function=30) == 90
+    assert limit(PERCEPTRON, 45) == 45
+    assert limit(product(32), 45, seconds_per_function=90) == 45, "an earlier search answers its function"
+    assert limit(product(32), 45, seconds_per_function=90, force=True) == 90
+
+
 def test_a_job_for_several_shapes_is_submitted_anew(api: Api) -> None:
     first = api.submit(SYMBOLIC, shapes=[{"n": 2}, {"n": 4}], name="symbolic")
     again = api.post(f"/jobs/{first['id']}/resubmit", {}, 202)

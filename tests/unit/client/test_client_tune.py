@@ -64,7 +64,11 @@ def test_the_link_comes_first_and_the_status_is_the_jobs(
     assert done.out.startswith(f"job-1  mm  {state}")
     sent = service.requests[0].json()
     assert (sent["name"], sent["budget"]["max_seconds"], sent["budget"]["until"]) == ("mm_relu", 7, "plateau")
+    assert sent["seconds_per_function"] is None, "the user's limit is kept"
+    before = len(service.requests)
     quiet = run("tune", program, "--against", "none", "--json")
+    sent = service.requests[before].json()
+    assert (sent["budget"]["max_seconds"], sent["seconds_per_function"]) == (45, 2)
     assert (json.loads(quiet.out)["job"]["state"], json.loads(quiet.out)["comparison"], quiet.err) == (state, None, "")
 
 
