@@ -64,10 +64,15 @@ def missed(found: Sequence[Requirement]) -> str:
     """Return sentences that say which requirements were missed or not measured."""
     below = [one for one in found if one.verdict == "**missed**"]
     unknown = [one for one in found if one.measured is None]
-    was = "was" if len(below) == 1 else "were"
-    sentences = [f"Of {len(found) - len(unknown)} requirements that were measured, {len(below)} {was} missed"]
+    count = len(found) - len(unknown)
     if below:
-        sentences[0] += ": " + "; ".join(f"{one.what} ({one.shown} instead of {one.must:g}{one.unit})" for one in below)
+        which = "; ".join(f"{one.what} ({one.shown} instead of {one.must:g}{one.unit})" for one in below)
+        was = "was" if len(below) == 1 else "were"
+        sentences = [f"Of {count} requirements that were measured, {len(below)} {was} missed: {which}"]
+    elif count:
+        sentences = [f"All {count} requirements that were measured were reached"]
+    else:
+        sentences = ["No requirement was measured"]
     if unknown:
         sentences.append("Not measured: " + "; ".join(f"{one.what} ({one.shown})" for one in unknown))
     return ". ".join(sentences) + "."

@@ -3,7 +3,7 @@
 .venv/bin/python -m benchmarks.threads --busy 0 2 4
 
 Each program has loops that multiply and add, one behind the other. Processes that are busy compete for the cores. The
-output is a table for docs/guides/exporting.md.
+output is a table, whose extremes docs/guides/exporting.md has.
 """
 
 from __future__ import annotations

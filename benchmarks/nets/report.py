@@ -91,6 +91,8 @@ def _jobs(found: Sequence[NetOutcome]) -> str:
 
 def _clocks(found: Sequence[NetOutcome]) -> str:
     """Return what a call takes in the user's process and on the fleet in the same rounds."""
+    if all(net.process_over_sum is None and net.measured_over_process is None for net in found):
+        return "No net of this run was measured so."
     heads = ("net", "certified functions", "whole model", "user's process", "process / functions", "model / process")
     rows = (
         (

@@ -35,12 +35,12 @@ def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
     fusable = [outcome for outcome in operators if outcome.family in _FUSABLE]
     yield mean("softmax, gelu, layer norm and attention, geometric mean", 1.0, 1.5, ratios_of(fusable))
     models = [outcome for outcome in found if outcome.kind == "model"]
-    whole = [outcome for outcome in models if outcome.precision not in _QUANTISED_MODELS]
+    whole = [outcome for outcome in models if not is_quantised_model(outcome)]
     yield mean("models end to end, geometric mean", 1.0, 1.3, ratios_of(whole))
     for what, family, must, aim in _FEW_BITS:
         cases = [outcome for outcome in found if outcome.family == family]
         yield mean(f"{what}, geometric mean", must, aim, ratios_of(cases))
-    quantised = [outcome for outcome in models if outcome.precision in _QUANTISED_MODELS]
+    quantised = [outcome for outcome in models if is_quantised_model(outcome)]
     yield mean("quantised models end to end, geometric mean", 1.0, 1.3, ratios_of(quantised))
     yield _low("bf16 products with AMX, geometric mean", found, "bf16", ("amx_bf16",))
     yield _low("int8 products with AMX or VNNI, geometric mean", found, "int8", ("amx_int8", "avx512_vnni", "avx_vnni"))
@@ -61,6 +61,11 @@ def requirements(found: Sequence[Outcome]) -> Iterator[Requirement]:
     }
     what = f"time in the user's process over the certified time, operators under {_SMALL * 1e6:g} µs"
     yield from median_and_worst(what, small, (1.15, 1.05), (1.5, 1.2))
+
+
+def is_quantised_model(outcome: Outcome) -> bool:
+    """Return whether a case is a model whose products are of integers."""
+    return outcome.kind == "model" and outcome.precision in _QUANTISED_MODELS
 
 
 def ratios_of(outcomes: Sequence[Outcome]) -> list[Ratio]:

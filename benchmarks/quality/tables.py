@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.quality.engines import ENGINES, OURS, RIVALS, STOCK
 from benchmarks.quality.outcome import Outcome
@@ -11,8 +13,11 @@ from loopwright.comparing.protocol import EngineResult
 
 
 def latencies(found: Sequence[Outcome]) -> str:
-    """Return the latency of every engine, in microseconds, and the ratio that the requirements are about."""
-    names = (OURS, *RIVALS)
+    """Return the latency of every engine, in microseconds, and the ratio that the requirements are about.
+
+    An engine without a latency of any case has no column.
+    """
+    names = [name for name in (OURS, *RIVALS) if any(outcome.latency(name) is not None for outcome in found)]
     rows = []
     for outcome in found:
         ratio = outcome.against_rivals
@@ -23,109 +28,102 @@ def latencies(found: Sequence[Outcome]) -> str:
 
 
 def settings(found: Sequence[Outcome]) -> str:
-    """Return how many of Loopwright's functions were tuned, and the settings that each rival was fastest with."""
-
-    def setting(outcome: Outcome, rival: str) -> str:
-        choice = _result(outcome, rival).choice
-        return choice.variant if choice else "-"
-
+    """Return for each rival the settings that were fastest, with the number of cases."""
     rows = []
-    for outcome in found:
-        ours = _result(outcome, OURS).chosen
-        rows.append((outcome.name, ours.note if ours else "-", *(setting(outcome, rival) for rival in RIVALS)))
-    return table(["case", OURS, *RIVALS], rows)
+    for rival in RIVALS:
+        choices = [choice.variant for outcome in found if (choice := _result(outcome, rival).choice)]
+        counted = (f"{name} ({count})" for name, count in Counter(choices).most_common())
+        if choices:
+            rows.append((rival, "; ".join(counted)))
+    return table(["engine", "settings that were fastest (number of cases)"], rows)
 
 
-def seconds(found: Sequence[Outcome]) -> str:
-    """Return the seconds of tuning and of compiling."""
+def costs(sections: Mapping[str, Sequence[Outcome]]) -> str:
+    """Return seconds of tuning and compiling, and the peak memory of the engines' processes, in each section."""
     rows = []
-    for outcome in found:
-        stock = f"{outcome.stock['seconds']:.0f}" if outcome.stock else "-"
-        tuned = f"{outcome.tuned['seconds']:.0f}" if outcome.tuned else "-"
-        rows.append((outcome.name, tuned, stock, *(_compiled(outcome, name) for name in (OURS, *RIVALS))))
-    return table(["case", "Loopwright's tuning", f"{STOCK}'s tuning", OURS, *RIVALS], rows)
+    for section, found in sections.items():
+        tuned = [outcome.tuned["seconds"] for outcome in found if outcome.tuned]
+        rows.append((section, "tuning, s", _spread(tuned, 0), *("-" for _ in RIVALS)))
+        results = {name: [_result(outcome, name) for outcome in found] for name in (OURS, *RIVALS)}
+        compiled = [[each.chosen.seconds for each in results[name] if each.chosen] for name in results]
+        rows.append((section, "compilation, s", *(_spread(seconds, 1) for seconds in compiled)))
+        peaks = [[each.peak_mb for each in results[name] if each.peak_mb is not None] for name in results]
+        rows.append((section, "peak memory, MiB", *(_spread(sizes, 0) for sizes in peaks)))
+    return table(["cases", "figure", OURS, *RIVALS], rows)
 
 
-def memory(found: Sequence[Outcome]) -> str:
-    """Return the peak memory of the engines' processes."""
-    rows = [(outcome.name, *(_whole(_result(outcome, name).peak_mb) for name in (OURS, *RIVALS))) for outcome in found]
-    return table(["case", OURS, *RIVALS], rows)
-
-
-def tuning(found: Sequence[Outcome]) -> str:
-    """Return what the service certified, what the user's process takes, and how many trials were needed."""
+def tuning(sections: Mapping[str, Sequence[Outcome]]) -> str:
+    """Return what the jobs searched and certified, and how the time in the user's process differs, in each section."""
     rows = []
-    for outcome in found:
-        if outcome.tuned is None:
+    for section, found in sections.items():
+        if not (jobs := [outcome.tuned for outcome in found if outcome.tuned is not None]):
             continue
-        over, trials = outcome.user_over_certified, outcome.trials_to_near
+        tasks = [task for job in jobs for task in job["tasks"]]
+        over = [ratio for outcome in found if (ratio := outcome.user_over_certified) is not None]
+        trials = [trials for outcome in found if (trials := outcome.trials_to_near) is not None]
         rows.append(
             (
-                outcome.name,
-                len(outcome.tuned["tasks"]),
-                outcome.tuned["trials"],
-                _us(outcome.certified),
-                _us(outcome.latency(OURS)),
-                "-" if over is None else f"{over:.2f}",
-                "-" if trials is None else trials,
+                section,
+                f"{sum(task['certified'] for task in tasks)} of {len(tasks)}",
+                _spread([job["trials"] for job in jobs], 0),
+                _spread(trials, 0),
+                _spread(over, 2),
             )
         )
-    heads = ["case", "tasks", "trials", "certified, µs", "user's process, µs", "ratio", "trials to 95 %"]
+    heads = ["cases", "certified functions", "trials", "trials to 95 %", "user's process / certified"]
     return table(heads, rows)
 
 
 def stock(found: Sequence[Outcome]) -> str:
-    """Return the comparison with stock MetaSchedule; empty if there was none."""
+    """Return the comparison with stock MetaSchedule."""
     rows = [
         (outcome.name, _us(outcome.latency(STOCK)), _us(outcome.latency(OURS)), outcome.against_stock)
         for outcome in found
         if outcome.against_stock is not None
     ]
-    return table(["case", f"{STOCK}, µs", "Loopwright, µs", "ratio"], rows) if rows else ""
+    heads = ["case", f"{STOCK}, µs", "Loopwright, µs", "ratio"]
+    return table(heads, rows) if rows else "No case of these runs was compared with it."
 
 
 def failures(found: Sequence[Outcome]) -> str:
-    """Return every setting of an engine that could not compute a case, with the engine's message."""
-    rows = [
-        (outcome.name, name, variant or "-", message.replace("|", "\\|"))
-        for outcome in found
-        for name, result in outcome.engines.items()
-        for variant, message in result.answer.failures.items()
-    ]
-    return table(["case", "engine", "setting", "message"], rows) if rows else "Every engine computed every case."
+    """Return every setting of an engine that could not compute some cases, with the engine's message."""
+    cases: dict[tuple[str, str, str], list[str]] = {}
+    for outcome in found:
+        for name, result in outcome.engines.items():
+            for variant, message in result.answer.failures.items():
+                cases.setdefault((name, variant or "-", message.replace("|", "\\|")), []).append(outcome.name)
+    rows = ((*which, ", ".join(names)) for which, names in cases.items())
+    return table(["engine", "setting", "message", "cases"], rows) if cases else "Every engine computed every case."
 
 
-def conditions(found: Sequence[Outcome]) -> str:
-    """Return machine, threads and versions, each with every value that occurs."""
-    noted = [outcome.conditions for outcome in found]
+def conditions(sections: Mapping[str, Sequence[Outcome]]) -> str:
+    """Return machine, amount of measurement and date of each section, with every value that occurs."""
+
+    def noted(found: Sequence[Outcome], name: str) -> str:
+        return _distinct(outcome.conditions[name] for outcome in found)
+
     rows = [
-        ("CPU", _distinct(each["cpu"] for each in noted)),
-        *(
-            (
-                f"its features, cases of the kind {kind}",
-                _distinct(" ".join(outcome.conditions["features"]) for outcome in found if outcome.kind == kind),
-            )
-            for kind in dict.fromkeys(outcome.kind for outcome in found)
-        ),
-        ("threads of every engine", _distinct(each["threads"] for each in noted)),
-        ("processes of an engine, and rounds in each", _distinct(_rounds(outcome) for outcome in found)),
-        *(
-            (
-                f"tuning of cases of the kind {kind}",
-                _distinct(_budget(outcome) for outcome in found if outcome.kind == kind),
-            )
-            for kind in dict.fromkeys(outcome.kind for outcome in found)
-        ),
-        ("date", _distinct(each["date"] for each in noted)),
-        ("code of search and workers", _distinct(each["code"] for each in noted)),
+        ("number of cases", *(len(found) for found in sections.values())),
+        ("CPU", *(noted(found, "cpu") for found in sections.values())),
+        ("its features", *(_distinct(_features(outcome) for outcome in found) for found in sections.values())),
+        ("threads of every engine", *(noted(found, "threads") for found in sections.values())),
+        ("processes of an engine x rounds", *(_distinct(map(_rounds, found)) for found in sections.values())),
+        ("tuning, at most", *(_distinct(map(_budget, found)) for found in sections.values())),
+        ("date", *(noted(found, "date") for found in sections.values())),
+        ("code of search and workers", *(noted(found, "code") for found in sections.values())),
     ]
+    return table(["", *sections], rows)
+
+
+def versions(found: Sequence[Outcome]) -> str:
+    """Return the versions of the engines' packages that took part."""
+    shown = []
     for name, engine in ENGINES.items():
-        versions = [_result(outcome, name).answer.versions for outcome in found]
-        shown = [_distinct(each.get(package) for each in versions) for package in engine.packages]
-        rows.append(
-            (name, ", ".join(f"{what} {which or '-'}" for what, which in zip(engine.packages, shown, strict=True)))
-        )
-    return table(["", "value"], rows)
+        noted = [_result(outcome, name).answer.versions for outcome in found]
+        for package in engine.packages:
+            if which := _distinct(each.get(package) for each in noted):
+                shown.append(f"{package} {which}")
+    return ", ".join(dict.fromkeys(shown))
 
 
 def _result(outcome: Outcome, engine: str) -> EngineResult:
@@ -138,17 +136,16 @@ def _rounds(outcome: Outcome) -> str:
     return f"{len(samples)} x {len(samples[0])}" if samples else ""
 
 
+def _features(outcome: Outcome) -> str:
+    return " ".join(outcome.conditions["features"])
+
+
 def _budget(outcome: Outcome) -> str:
     if outcome.tuned is None:
         return ""
     budget = outcome.tuned["budget"]
-    seconds = f" or {budget['max_seconds']:g} s of search" if budget["max_seconds"] else ""
-    return f"at most {budget['max_trials']} trials{seconds}"
-
-
-def _compiled(outcome: Outcome, engine: str) -> str:
-    chosen = _result(outcome, engine).chosen
-    return f"{chosen.seconds:.1f}" if chosen else "-"
+    seconds = f" or {budget['max_seconds']:g} s" if budget["max_seconds"] else ""
+    return f"{budget['max_trials']} trials{seconds}"
 
 
 def _distinct(values: Iterable[object]) -> str:
@@ -159,5 +156,9 @@ def _us(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1e6:,.1f}"
 
 
-def _whole(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"
+def _spread(values: Sequence[float], digits: int) -> str:
+    """Return the median, with the lowest and the highest value if there are several."""
+    if not values:
+        return "-"
+    middle, low, high = (f"{each:,.{digits}f}" for each in (statistics.median(values), min(values), max(values)))
+    return f"{middle} ({low} to {high})" if len(values) > 1 else middle

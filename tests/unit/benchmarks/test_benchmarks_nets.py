@@ -137,7 +137,7 @@ def test_a_net_that_does_not_compile_has_a_row_and_no_figure() -> None:
     [net] = outcomes([refused])
     assert (net.process_us, net.process_over_sum, net.measured_over_process) == (None, None, None)
     page = report.REPORT.render([refused])
-    assert "| refused | Loopwright | compile | UnsupportedModel: no If |" in page
+    assert "| Loopwright | compile | UnsupportedModel: no If | refused |" in page
     assert "no result" in page
 
 

@@ -168,6 +168,8 @@ def test_the_report_names_what_was_missed_and_what_was_not_measured() -> None:
     assert missed(found) == (
         "Of 2 requirements that were measured, 1 was missed: a (0.50 instead of 1). Not measured: c (no AMX)."
     )
+    assert missed([found[1], found[1]]) == "All 2 requirements that were measured were reached."
+    assert missed(found[2:]) == "No requirement was measured. Not measured: c (no AMX)."
 
 
 def test_the_report_is_drawn_from_packed_lines(outcome: Outcome, tmp_path: Path) -> None:
@@ -180,9 +182,12 @@ def test_the_report_is_drawn_from_packed_lines(outcome: Outcome, tmp_path: Path)
     assert lines[1] == outcome.tuned
     report.draw(lines, tmp_path)
     written = report.REPORT.render(lines)
-    assert "| softmax | softmax | 10.0 | 20.0 | - | 8.0 | - | ONNX Runtime | **0.80 (0.80 to 0.80)** |" in written
-    assert "| softmax | OpenVINO | ONNX | no \\| kernel |" in written
-    assert "| softmax | 1 | 5 | 9.0 | 10.0 | 1.11 | 3 |" in written
+    assert "| softmax | softmax | 10.0 | 20.0 | 8.0 | ONNX Runtime | **0.80 (0.80 to 0.80)** |" in written
+    assert "| OpenVINO | ONNX | no \\| kernel | softmax |" in written
+    assert "| single operators | 1 of 1 | 5 | 3 | 1.11 |" in written
+    assert "| single operators | tuning, s | 20 | - | - | - | - |" in written
+    assert "| PyTorch | best (1) |" in written
+    assert "| tuning, at most | 128 trials |" in written
     assert {path.name for path in tmp_path.iterdir()} == {"operator.png", "trials.png"}
 
 
