@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.models import CostModel, Trial, TrialCount, TrialTally
 from db.upsert import insert
@@ -67,6 +68,7 @@ class CostModels:
         with self._sessions.read() as session:
             return [sample for _, sample in newest_samples(session, device_class_id, tvm_version)]
 
+    @retry_conflicts
     def put(
         self, device_class_id: str, tvm_version: str, model: bytes, *, samples: int, available: int, workloads: int
     ) -> None:

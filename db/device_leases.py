@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, case, delete, select, text, update
 from sqlalchemy.orm import Session
 
 from db.engine.changes import Topic
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.inputs import Demand
 from db.models import Controller, Worker
@@ -49,6 +50,7 @@ class DeviceLeases:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def renew(
         self,
         owner: str,
@@ -63,8 +65,8 @@ class DeviceLeases:
             demands: what its jobs could use now, which other controllers read.
             seconds: how long the lease lasts from now.
             live_within: a device that was not seen for so many seconds measures nothing.
-            decide: gets all devices, and the demands of all controllers; it is called within the transaction. What it
-                wants is leased as far as it is free.
+            decide: gets all devices, and the demands of all controllers; it is called within the transaction, and again
+                if that is rolled back. What it wants is leased as far as it is free.
         """
         with self._sessions.write(Topic.NONE) as session:
             now = self._sessions.now()
@@ -108,6 +110,7 @@ class DeviceLeases:
                 session.execute(update(Worker).where(returned | wanted).values(leased_to=leased_to))
             return frozenset(session.scalars(select(Worker.id).where(Worker.leased_to == owner)))
 
+    @retry_conflicts
     def give_up(self, owner: str) -> None:
         """End the lease of a controller; its devices are free."""
         with self._sessions.write(Topic.NONE) as session:

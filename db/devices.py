@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from db.bests import renew_peaks
 from db.engine.columns import digest
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import NotFound
@@ -78,6 +79,7 @@ class Devices:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def put(self, device_class: DeviceClass) -> str:
         """Store a device class and its target, unless they are there; returns its id."""
         with self._sessions.write() as session:
@@ -89,6 +91,7 @@ class Devices:
         with self._sessions.read() as session:
             return get_device_class(session, device_class_id)
 
+    @retry_conflicts
     def put_peaks(self, device_class: DeviceClass, peaks: Peaks) -> None:
         """Store peaks that exceed the stored ones, for all classes of these machines, whatever their target."""
         with self._sessions.write() as session:

@@ -63,6 +63,13 @@ class DatabaseAway(Unavailable):
     """The database does not answer, or is locked for longer than a writer waits."""
 
 
+class TransactionConflict(Unavailable):
+    """The database rolled back the transaction in favour of another: a deadlock, or a serialization failure.
+
+    Nothing of the transaction was stored. `db.engine.conflicts` retries it at once; this is raised if that fails, too.
+    """
+
+
 class DiskFull(Unavailable):
     """The disk of the database is full. Nothing of the transaction was stored."""
 

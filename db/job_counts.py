@@ -14,6 +14,7 @@ from sqlalchemy import Select, event, func, select
 from sqlalchemy.orm import Session
 
 from db.conditions import UNFINISHED
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.models import Job, JobCount
@@ -92,6 +93,7 @@ class JobCounts:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def correct(self) -> int:
         """Set the numbers of jobs to what a snapshot of all jobs says; return how many rows were wrong."""
         with self._sessions.read() as session:

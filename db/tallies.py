@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from db.access.usage import day_of
 from db.engine.changes import Topic
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.models import Base, TrialCount, TrialTally, Usage
 from db.upsert import add, add_all
@@ -55,6 +56,7 @@ class Tallies:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def add_up(self) -> int:
         """Add some tallies to the rows that all jobs share, and delete them; return how many. Several may do so."""
         some = (

@@ -30,6 +30,7 @@ from db.access.usage import add_device_time
 from db.counts import CountedTrial, count_trials
 from db.engine.changes import Topic
 from db.engine.columns import new_id
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.engine.statements import cache_statements
@@ -252,11 +253,12 @@ class Trials:
         self._sessions = sessions
         self._extents = _Extents()
 
+    @retry_conflicts
     def propose(
         self,
         task_id: str,
         lease_token: str,
-        candidates: Iterable[MeasureCandidate],
+        candidates: Collection[MeasureCandidate],
         seed: int | None = None,
         searched: Span | None = None,
     ) -> list[Trial]:
@@ -308,6 +310,7 @@ class Trials:
         """Write a trial's outcome and its event. Return False if it is finished or `lease_token` does not own it."""
         return bool(self.finish_all({trial_id: outcome}, lease_token))
 
+    @retry_conflicts
     def finish_all(self, outcomes: Mapping[str, Outcome], lease_token: str) -> set[str]:
         """Write outcomes by trial, and their events in this order, in one transaction: a commit takes milliseconds.
 
@@ -330,6 +333,7 @@ class Trials:
             count_trials(session, [(tasks[row.task_id], _counted(row), outcome) for row, outcome in ended], users, now)
             return set(mine)
 
+    @retry_conflicts
     def note_kill(self, trial_id: str, lease_token: str, attempt: Span) -> Trial | None:
         """Add an attempt that was killed to a trial, which stays unfinished; return the trial with all of them.
 
@@ -344,6 +348,7 @@ class Trials:
             add_device_time(session, job.user_name, attempt, self._sessions.now())
             return trial_value(row)
 
+    @retry_conflicts
     def adopt(self, task_id: str, lease_token: str) -> int:
         """Move the unfinished trials of a running task to a new lease; return how many there are.
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from db.access.webhooks import notify, told_since
 from db.devices import device_class_value, put_device_class
 from db.engine.changes import Topic
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import NotFound
@@ -68,6 +69,7 @@ class Workers:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def register(self, *reports: WorkerReport) -> None:
         """Store what workers report as seen now, in place of their earlier reports, in one transaction."""
         if not reports:
@@ -141,6 +143,7 @@ class Workers:
         alive = [quarantined_at for last_seen_at, quarantined_at in rows if last_seen_at >= live_since]
         return WorkerCount(len(rows), len(alive), sum(quarantined_at is not None for quarantined_at in alive))
 
+    @retry_conflicts
     def add_check(self, worker_id: str, secs: float) -> None:
         """Keep a timing of the reference kernel.
 
@@ -195,6 +198,7 @@ class Workers:
             checks = _checks(session, Check.worker_id.in_(changed)) if newest > check_id else {}
         return max(newest, check_id), {worker: tuple(own) for worker, own in checks.items()}
 
+    @retry_conflicts
     def quarantine(self, worker_id: str, reason: str | None) -> None:
         """Quarantine a worker for `reason`, or keep it quarantined since it was; None ends the quarantine.
 
@@ -219,6 +223,7 @@ class Workers:
         with self._sessions.read() as session:
             return list(session.scalars(wanted.order_by(Worker.id)))
 
+    @retry_conflicts
     def tell_missing(self, worker_id: str, after: float) -> None:
         """Tell webhooks that a worker was not seen for over `after` seconds, once for each time that this happens.
 
@@ -234,6 +239,7 @@ class Workers:
                 facts = _facts(worker) | {"last_seen_at": worker.last_seen_at.isoformat()}
                 notify(session, WebhookEvent.WORKER_LOST, facts, now)
 
+    @retry_conflicts
     def forget(self, days: float) -> int:
         """Delete workers that were not seen for ``days``, but for those that are drained or quarantined.
 
@@ -252,6 +258,7 @@ class Workers:
             session.execute(delete(Worker).where(Worker.id.in_(workers)))
             return len(workers)
 
+    @retry_conflicts
     def readmit(self, worker_id: str) -> None:
         """End a worker's quarantine and ignore its earlier losses and timings. Raises `NotFound`."""
         with self._sessions.write() as session:
@@ -261,6 +268,7 @@ class Workers:
             worker.quarantined_at = worker.quarantine_reason = None
             worker.readmitted_at = self._sessions.now()
 
+    @retry_conflicts
     def drain(self, worker_id: str, *, drained: bool) -> None:
         """Have a worker get no work from now on, or from when it was drained, or have it get work again.
 

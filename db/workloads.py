@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, undefer
 
 from db.bests import renew_workload
 from db.engine.compression import HEAD_BYTES, size
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.engine.statements import cache_statements
@@ -125,12 +126,14 @@ class Workloads:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def put(self, workloads: Iterable[Workload], tvm_version: str) -> None:
+    @retry_conflicts
+    def put(self, workloads: Collection[Workload], tvm_version: str) -> None:
         """Store workloads, as `put_workloads` does."""
         with self._sessions.write() as session:
             put_workloads(session, workloads, tvm_version, self._sessions.now())
 
-    def import_(self, workloads: Iterable[Workload], tvm_version: str, user_name: str) -> None:
+    @retry_conflicts
+    def import_(self, workloads: Collection[Workload], tvm_version: str, user_name: str) -> None:
         """Store workloads that a user has from elsewhere: new ones for everybody to see.
 
         Those of private jobs stay hidden from others, and the user sees them from now on.

@@ -8,6 +8,7 @@ from sqlalchemy import delete, select
 
 from db.access.views import AuditView
 from db.engine.changes import Topic
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.models import AuditEntry
@@ -23,6 +24,7 @@ class Audit:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def add(self, *, user_name: str, token_id: str, action: str, object: str, status: int, address: str) -> None:
         with self._sessions.write(Topic.NONE) as session:
             session.add(
@@ -42,6 +44,7 @@ class Audit:
         with self._sessions.read() as session:
             return _NEWEST.page(session, select(AuditEntry), _view, page_size, page_token)
 
+    @retry_conflicts
     def forget(self, days: float) -> int:
         """Delete entries that are older; return how many."""
         old = delete(AuditEntry).where(AuditEntry.created_at < self._sessions.now() - timedelta(days=days))

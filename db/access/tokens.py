@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from db.access.views import BearerView, TokenView
 from db.engine.changes import Topic
 from db.engine.columns import new_id
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.errors import InvalidTransition, NotFound
@@ -48,6 +49,7 @@ class Tokens:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def create(
         self,
         user_name: str,
@@ -86,6 +88,7 @@ class Tokens:
             session.flush()
             return _view(row), secret
 
+    @retry_conflicts
     def put_owner(self, secret: str, name: str) -> None:
         """Let a secret be the owner's token for ``name`` (a service's data directory), in place of an earlier one."""
         digest, now = secret_digest(secret), self._sessions.now()
@@ -98,6 +101,7 @@ class Tokens:
                 session.add(row)
             row.name, row.scope, row.revoked_at = name, Scope.ADMIN, None
 
+    @retry_conflicts
     def bearer(self, secret: str) -> BearerView | None:
         """Return the bearer of a secret; None if it is unknown. The token may have ended: see `BearerView.ended`."""
         wanted = select(Token, User).join(User).where(Token.digest == secret_digest(secret))
@@ -135,6 +139,7 @@ class Tokens:
         with self._sessions.read() as session:
             return _NEWEST.page(session, wanted, _view, page_size, page_token)
 
+    @retry_conflicts
     def revoke(self, token_id: str, user_name: str | None = None) -> TokenView:
         """Revoke a token of a user, or of any user, with the sessions and codes that stand for it.
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from db.access.views import DayView, Quota, UseView
 from db.conditions import trials_begun
 from db.engine.changes import Topic
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import QuotaExceeded
@@ -43,6 +44,7 @@ class Uses:
             active_jobs, pending_trials = _active(session, user_name)
         return UseView(active_jobs, pending_trials, today, of_days)
 
+    @retry_conflicts
     def admit_import(self, user_name: str, size: int) -> None:
         """Count the bytes of an import to a user's use. Raise `QuotaExceeded` if that is over the user's limit."""
         with self._sessions.write(Topic.NONE) as session:

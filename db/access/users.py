@@ -8,6 +8,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from db.access.views import Quota, UserView
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.errors import InvalidTransition, NameTaken, NotFound
 from db.models import OWNER, Token, User
@@ -26,6 +27,7 @@ class Users:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def create(self, name: str, role: Scope, quota: Quota) -> UserView:
         """Raises `NameTaken`."""
         row = User(name=name, role=role, created_at=self._sessions.now(), **asdict(quota))
@@ -49,6 +51,7 @@ class Users:
             raise NotFound("user", name)
         return user_view(row)
 
+    @retry_conflicts
     def change(
         self, name: str, *, role: Scope | None = None, quota: Quota | None = None, disabled: bool | None = None
     ) -> UserView:

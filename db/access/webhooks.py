@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from db.engine.changes import Topic
 from db.engine.columns import new_id
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.errors import NotFound
@@ -89,6 +90,7 @@ class Webhooks:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def create(self, url: str, secret: str, *, events: Sequence[WebhookEvent], user_name: str) -> WebhookView:
         """Store a webhook, which receives events from now on. An event that is given twice is stored once."""
         row = Webhook(
@@ -109,6 +111,7 @@ class Webhooks:
         with self._sessions.read() as session:
             return [_view(row) for row in session.scalars(wanted)]
 
+    @retry_conflicts
     def delete(self, webhook_id: str) -> None:
         """Delete a webhook with its deliveries, those that were not sent yet among them. Raise `NotFound`."""
         with self._sessions.write() as session:
@@ -116,6 +119,7 @@ class Webhooks:
             if session.connection().execute(gone).rowcount != 1:
                 raise NotFound("webhook", webhook_id)
 
+    @retry_conflicts
     def test(self, webhook_id: str) -> DeliveryView:
         """Queue a delivery of type ``test``, whatever events the webhook wants. Raise `NotFound`."""
         wanted = select(Webhook.id).where(Webhook.id == webhook_id).with_for_update(read=True, key_share=True)
@@ -132,6 +136,7 @@ class Webhooks:
                 raise NotFound("webhook", webhook_id)
             return _NEWEST.page(session, wanted, _delivery_view, page_size, page_token)
 
+    @retry_conflicts
     def claim_due(self, limit: int, hold_seconds: float) -> list[DueDelivery]:
         """Return deliveries that are to be sent now, the longest due first, each with one more attempt.
 
@@ -159,12 +164,14 @@ class Webhooks:
                 claimed.append(DueDelivery(delivery.id, webhook.id, webhook.url, webhook.secret, delivery.body))
             return claimed
 
+    @retry_conflicts
     def delivered(self, delivery_id: str) -> None:
         """Store that a delivery has arrived. Nothing happens if it was deleted meanwhile."""
         done = update(Delivery).where(Delivery.id == delivery_id)
         with self._sessions.write(Topic.NONE) as session:
             session.execute(done.values(delivered_at=self._sessions.now(), next_at=None))
 
+    @retry_conflicts
     def failed(self, delivery_id: str, error: str) -> None:
         """Store why an attempt failed. The next one is after 10 s, 40 s, 160 s and so on, at most 6 h; there are 12.
 
@@ -178,6 +185,7 @@ class Webhooks:
             row.last_error = error
             row.next_at = None if row.attempts >= MAX_ATTEMPTS else self._sessions.now() + _wait(row.attempts)
 
+    @retry_conflicts
     def forget(self, days: float) -> int:
         """Delete deliveries that are older, whatever became of them; return how many."""
         old = delete(Delivery).where(Delivery.created_at < self._sessions.now() - timedelta(days=days))

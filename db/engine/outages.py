@@ -1,4 +1,4 @@
-"""Classify a driver's errors: those of the database itself (away, full, closed, damaged) and those of the statement."""
+"""Classify a driver's errors: of the database (away, full, closed, damaged), of a conflict, and of the statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull
+from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, TransactionConflict
 
 _REFUSED = re.compile(
     r"password authentication failed|no password supplied|no pg_hba\.conf entry|is not permitted to log in"
@@ -20,15 +20,18 @@ _REFUSED = re.compile(
 """PostgreSQL's words for a connection that it refuses. libpq passes on no code of such an error."""
 _AWAY_CLASSES = ("08", "57P")
 """Connection exceptions, and a server that shuts down, starts or has crashed."""
-_AWAY_STATES = ("53300", "25006", "55P03", "57014", "25P03")
-"""Too many connections; a server that only reads, as it does before it takes over from another; a lock, a statement
-and a transaction that took too long (`db.engine.connections`)."""
+_AWAY_STATES = ("53300", "25006")
+"""Too many connections; a server that only reads, as it does before it takes over from another."""
+_STUCK_STATES = ("55P03", "57014", "25P03")
+"""A lock, a statement and a transaction that took too long (`db.engine.connections`)."""
+_CONFLICT_STATES = ("40P01", "40001")
+"""A deadlock, and a serialization failure: the server has rolled back this transaction so that another can go on."""
 _FULL_STATE = "53100"
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise an error of `db.errors` in place of a driver's error that concerns the database itself."""
+    """Raise an error of `db.errors` in place of a driver's error that concerns the database itself or a conflict."""
     try:
         yield
     except (DBAPIError, NoConnection) as error:
@@ -39,7 +42,7 @@ def translated() -> Iterator[None]:
 
 
 def found_in(error: DBAPIError | NoConnection) -> DatabaseError | None:
-    """Return the error of the database itself; None if the error concerns the statement only."""
+    """Return the error of the database itself, or of a conflict; None if the error concerns the statement only."""
     if isinstance(error, NoConnection):
         return DatabaseAway("the database does not answer: all connections are in use")
     original = error.orig
@@ -53,7 +56,10 @@ def found_in(error: DBAPIError | NoConnection) -> DatabaseError | None:
 def _of_sqlite(error: sqlite3.Error) -> DatabaseError | None:
     # The lowest byte is the primary code.
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL | sqlite3.SQLITE_IOERR:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            # Not a conflict: it has waited for the lock for as long as a writer may.
+            return DatabaseAway(f"a transaction has waited too long for others to end: {error}")
+        case sqlite3.SQLITE_PROTOCOL | sqlite3.SQLITE_IOERR:
             return DatabaseAway(f"the database does not answer: {error}")
         case sqlite3.SQLITE_FULL:
             return DiskFull(f"the disk of the database is full: {error}")
@@ -69,6 +75,12 @@ def _of_postgresql(error: BaseException | None) -> DatabaseError | None:
     state = getattr(error, "sqlstate", None)
     if state == _FULL_STATE:
         return DiskFull(f"the disk of the database is full: {first_line}")
+    if state in _CONFLICT_STATES:
+        # With the lines that name the processes and the row.
+        words = " ".join(str(error).split())
+        return TransactionConflict(f"the database rolled back a transaction in favour of another: {words}")
+    if state in _STUCK_STATES:
+        return DatabaseAway(f"a transaction has waited or run for too long: {first_line}")
     if state is None and _REFUSED.search(str(error)):
         return AccessRefused(f"the database refuses the connection: {first_line}")
     if state is None or state.startswith(_AWAY_CLASSES) or state in _AWAY_STATES:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.leases import own_job
 from db.models import Gate
@@ -22,6 +23,7 @@ class Gates:
             row = session.scalar(select(Gate).where(Gate.job_id == job_id))
             return None if row is None else GateView(row.request, row.result)
 
+    @retry_conflicts
     def store(self, job_id: str, lease_token: str, result: dict[str, Any]) -> None:
         """Store the result of a job's gate. Raise LeaseLost if another run has the job."""
         with self._sessions.write() as session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from db.counts import count_lease_loss
 from db.devices import put_device_class
 from db.engine.changes import Topic
 from db.engine.columns import new_id, new_token
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.engine.statements import cache_statements, varied
@@ -95,6 +96,7 @@ class Jobs:
             self._note_answers(_unnoted_of_ids(), {"job_ids": [view.id for view in views]})
         return views
 
+    @retry_conflicts
     def _insert(
         self, jobs: Sequence[tuple[NewJob, Sequence[TaskSpec]]], tvm_version: str, group_id: str | None
     ) -> list[JobView]:
@@ -195,6 +197,7 @@ class Jobs:
         with self._sessions.read() as session:
             return [LeaseView(*lease) for lease in session.execute(_leases())]
 
+    @retry_conflicts
     def claim(
         self,
         owner: str,
@@ -241,6 +244,7 @@ class Jobs:
             job_event(session, job, now)
             return ClaimedJob(job_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
 
+    @retry_conflicts
     def _requeue_expired(self) -> None:
         with self._sessions.write(Topic.JOBS) as session:
             expired = expired_jobs(self._sessions.now()).order_by(Job.id)
@@ -277,6 +281,7 @@ class Jobs:
         """
         self._note_answers(_unnoted_of_key(), {"task_key": task_key})
 
+    @retry_conflicts
     def _note_answers(self, unnoted: Select[str], which: Mapping[str, object]) -> None:
         while True:
             with self._sessions.read() as session:
@@ -289,6 +294,7 @@ class Jobs:
                 session.execute(update(Job).where(Job.id.in_(job_ids)).values(is_answered=True))
                 tell_queued(session)
 
+    @retry_conflicts
     def renew(self, job_id: str, lease_token: str, lease_seconds: float, add_elapsed: float = 0.0) -> bool:
         """Extend a lease to `lease_seconds` from now and add `add_elapsed` seconds of running. False: it is lost."""
         until = self._sessions.now() + timedelta(seconds=lease_seconds)
@@ -300,6 +306,7 @@ class Jobs:
             job.elapsed_s += add_elapsed
             return True
 
+    @retry_conflicts
     def release(self, job_id: str, lease_token: str, *, died: bool = False, to_end: bool = False) -> bool:
         """Put a job and its running tasks back into the queue. Return False if the lease is lost.
 
@@ -317,6 +324,7 @@ class Jobs:
                 count_lease_loss(session, LeaseLoss.DIED)
             return True
 
+    @retry_conflicts
     def release_forgotten(self, owner: str, known: Collection[str]) -> int:
         """Put back the jobs under leases of `owner` whose tokens are not `known`; return how many.
 
@@ -343,6 +351,7 @@ class Jobs:
         job_event(session, job, now)
         tell_queued(session)
 
+    @retry_conflicts
     def add_note(self, job_id: str, lease_token: str, note: str) -> bool:
         """Add a line to the notes of a running job, unless it is among them. Return False if the lease is lost."""
         with self._sessions.write(Topic.JOBS) as session:
@@ -353,6 +362,7 @@ class Jobs:
                 job.notes = [*job.notes, note]
             return True
 
+    @retry_conflicts
     def set_activity(self, job_id: str, lease_token: str, activity: str, phase: str | None = None) -> bool:
         """Store what a running job does or waits for, in words. Return False if the lease is lost.
 
@@ -366,7 +376,8 @@ class Jobs:
             _begin_phase(job, phase or activity, self._sessions.now())
             return True
 
-    def describe(self, job_id: str, *, tags: Iterable[str] | None = None, description: str | None = None) -> JobView:
+    @retry_conflicts
+    def describe(self, job_id: str, *, tags: Collection[str] | None = None, description: str | None = None) -> JobView:
         """Replace the tags and the description of a job; None: as they are. Raise `NotFound`."""
         with self._sessions.write(Topic.JOBS) as session:
             job = lock_job(session, job_id)
@@ -377,6 +388,7 @@ class Jobs:
             session.flush()
             return job_view(job)
 
+    @retry_conflicts
     def store_model_time(self, job_id: str, lease_token: str, time: ModelTime) -> bool:
         """Store what one run of a running job's whole model takes. Return False if the lease is lost."""
         with self._sessions.write(Topic.JOBS) as session:
@@ -387,6 +399,7 @@ class Jobs:
             job.model_speedup = None if time.speedup is None else asdict(time.speedup)
             return True
 
+    @retry_conflicts
     def finish(self, job_id: str, lease_token: str, state: FinalState, error: str | None = None) -> bool:
         """End a job. Return False if the lease is lost.
 
@@ -400,6 +413,7 @@ class Jobs:
             self._end(session, job, state, error)
             return True
 
+    @retry_conflicts
     def request_cancel(self, job_id: str) -> JobView:
         """Cancel a queued job at once, or ask the owner of a running one to. A finished job stays. Raise `NotFound`."""
         with self._sessions.write(Topic.JOBS) as session:
@@ -420,6 +434,7 @@ class Jobs:
             raise LeaseLost(f"job {job_id} is no longer under this lease")
         return requested
 
+    @retry_conflicts
     def expire_leases(self, owner: str | None = None) -> int:
         """Expire the leases of `owner`, or of all owners, at a start after which no earlier owner can be running.
 

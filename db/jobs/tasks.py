@@ -10,6 +10,7 @@ from sqlalchemy import Row, Select, bindparam, or_, select
 from sqlalchemy.orm import Session
 
 from db.engine.changes import Topic
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.errors import NotFound
@@ -91,6 +92,7 @@ class Tasks:
                 tasks_of[line.job_id].append(_view(line))
         return tasks_of
 
+    @retry_conflicts
     def try_start(self, task_id: str, lease_token: str) -> bool:
         """Begin or resume tuning. False: a living job tunes the same workload, device class and space right now."""
         with self._sessions.write(Topic.JOBS) as session:
@@ -119,6 +121,7 @@ class Tasks:
             task_event(session, mine, now)
             return True
 
+    @retry_conflicts
     def join(self, task_id: str, lease_token: str) -> None:
         """Mark a task as waiting for the answer of the task that tunes the same."""
         with self._sessions.write(Topic.JOBS) as session:
@@ -127,6 +130,7 @@ class Tasks:
                 task.state = TaskState.JOINED
                 task_event(session, task, self._sessions.now())
 
+    @retry_conflicts
     def answer(self, task_id: str, lease_token: str, certificate_id: str, answered_from: AnsweredFrom) -> None:
         """End a task with a stored certificate, and with it those that ended jobs left without one.
 
@@ -142,6 +146,7 @@ class Tasks:
             self._end(session, task, TaskState.SUCCEEDED, None, certificate)
             certify_left(session, task.key, certificate, self._sessions.now())
 
+    @retry_conflicts
     def fail(self, task_id: str, lease_token: str, error: str) -> None:
         """End a task without an answer; `error` tells the user why."""
         with self._sessions.write(Topic.JOBS) as session:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.leases import own_job
 from db.models import Ablation, Job
@@ -31,6 +32,7 @@ class Ablations:
             row = session.execute(wanted.order_by(Job.created_at.desc(), Job.id.desc()).limit(1)).one_or_none()
         return None if row is None else AblationView(row[0].job_id, row[0].trial_id, row[1], row[2], row[0].result)
 
+    @retry_conflicts
     def store(self, job_id: str, lease_token: str, result: dict[str, Any]) -> None:
         """Store the result so far, in the form of the wire. Raise LeaseLost if another run has the job."""
         with self._sessions.write() as session:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from db.bests import FASTEST_FIRST, renew_best
 from db.engine.columns import new_id
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import MAX_PAGE_SIZE, Keyset, Page
 from db.engine.statements import cache_statements
@@ -121,6 +122,7 @@ class Certificates:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def store(
         self,
         task_id: str,

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.models import Comparison
 from db.upsert import insert
@@ -17,6 +18,7 @@ class Comparisons:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def put(self, job_id: str, user_name: str, result: dict[str, Any]) -> ComparisonView:
         """Store a job's comparison, and replace an earlier one."""
         with self._sessions.write() as session:

@@ -11,6 +11,7 @@ from sqlalchemy import Select, and_, func, or_, select
 from db.access.webhooks import notify
 from db.bests import renew_best
 from db.devices import device_class_value, of_machine
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.events import recheck_event
 from db.leases import own_job
@@ -117,6 +118,7 @@ class Rechecks:
                 for row, certificate, name, trace_json in session.execute(wanted)
             ]
 
+    @retry_conflicts
     def store(
         self, job_id: str, lease_token: str, certificate_id: str, result: dict[str, Any], *, holds: bool | None
     ) -> None:

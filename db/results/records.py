@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from db.devices import get_device_class
 from db.engine.columns import digest, new_id
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.engine.statements import cache_statements
@@ -182,7 +183,8 @@ class Records:
                     found.append(_view(*row))
         return found
 
-    def import_(self, records: Iterable[ImportedRecord]) -> ImportCount:
+    @retry_conflicts
+    def import_(self, records: Collection[ImportedRecord]) -> ImportCount:
         """Store measurements made elsewhere, all or none; those that the ledger has as measured are duplicates.
 
         So are those of this service's own exports. Their workloads and device classes have to be stored before.

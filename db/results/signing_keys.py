@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Select, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.errors import NotFound
 from db.models import Base, Certificate, Recheck, SigningKey
@@ -121,6 +122,7 @@ class SigningKeys:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
+    @retry_conflicts
     def ensure(self) -> None:
         """Make the first key, unless there is one."""
         with self._sessions.read() as session:
@@ -129,11 +131,13 @@ class SigningKeys:
         with self._sessions.write() as session:
             current_signer(session, self._sessions.now())
 
+    @retry_conflicts
     def rotate(self) -> SigningKeyView:
         """Retire the current key, and return the new one."""
         with self._sessions.write() as session:
             return _view(_rotate(session, self._sessions.now()))
 
+    @retry_conflicts
     def revoke(self, key_id: str) -> Revocation:
         """Revoke a key whose private part may be known to others, and sign what it signed with the current key.
 

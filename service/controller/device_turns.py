@@ -99,6 +99,7 @@ class DeviceTurns:
 
         def decide(devices: Sequence[Device], told: Mapping[str, Sequence[Demand]]) -> Change:
             divided = divide(devices, told)
+            assigned.clear()  # of a transaction that was rolled back
             assigned.update(id for id, owner in divided.items() if owner == self._owner)
             had = {device.id for device in devices if device.leased_to == self._owner}
             idle = {id for id in had - assigned - self._mine if id not in offers or offers[id].measurer not in busy}

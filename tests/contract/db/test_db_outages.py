@@ -14,12 +14,20 @@ from pathlib import Path
 import psycopg
 import pytest
 from sqlalchemy import make_url, text
-from sqlalchemy.exc import OperationalError
 
 from db import Database, migrate, revisions
 from db.engine import connections
+from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions, create_engine
-from db.errors import AccessRefused, DatabaseAway, DatabaseDamaged, DatabaseError, DiskFull, SchemaTooNew
+from db.errors import (
+    AccessRefused,
+    DatabaseAway,
+    DatabaseDamaged,
+    DatabaseError,
+    DiskFull,
+    SchemaTooNew,
+    TransactionConflict,
+)
 from tests.contract.db.conftest import Clock, World
 from tests.support.postgres import postgres_server, stopped
 from tests.support.waiting import wait_for
@@ -50,7 +58,7 @@ def test_a_file_that_is_locked_for_too_long_is_away(file: Path, monkeypatch: pyt
     monkeypatch.setattr("db.engine.connections.BUSY_TIMEOUT_MS", 10)
     with sqlite3.connect(file, isolation_level=None) as other, sessions_of(f"sqlite:///{file}") as sessions:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DatabaseAway, match="locked"):
+        with pytest.raises(DatabaseAway, match="waited too long for others to end: database is locked"):
             write(sessions)
         other.execute("ROLLBACK")
         write(sessions)
@@ -99,9 +107,52 @@ def test_a_fault_of_a_statement_is_no_outage(url: str) -> None:
             assert not isinstance(found.value, DatabaseError)
 
 
-def test_a_deadlock_is_no_outage(postgres_url: str) -> None:
-    with sessions_of(postgres_url) as sessions, pytest.raises(OperationalError), sessions.write() as session:
-        session.execute(text("DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"))
+def test_a_deadlock_is_resolved_by_a_retry_and_logged_as_one(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    both_have_one = threading.Barrier(2)
+    calls: list[str] = []
+
+    @retry_conflicts
+    def count_in(first: str, second: str) -> None:
+        calls.append(first)
+        with sessions.write() as session:
+            session.execute(text("SET LOCAL deadlock_timeout = '20ms'"))
+            session.execute(add, {"place": first})
+            if len(calls) <= 2:
+                both_have_one.wait(30)
+            session.execute(add, {"place": second})
+
+    add = text("UPDATE counted SET times = times + 1 WHERE place = :place")
+    with sessions_of(postgres_url) as sessions:
+        with sessions.write() as session:
+            session.execute(text("CREATE TABLE counted AS SELECT 'a' AS place, 0 AS times UNION SELECT 'b', 0"))
+        threads = [threading.Thread(target=count_in, args=order) for order in (("a", "b"), ("b", "a"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        with sessions.write() as session:
+            assert session.scalars(text("SELECT times FROM counted")).all() == [2, 2]
+            session.execute(text("DROP TABLE counted"))
+    assert len(calls) == 3
+    [logged] = [record.message for record in caplog.records if record.name == "loopwright.database"]
+    assert "deadlock detected" in logged
+    assert "does not answer" not in logged
+
+
+def test_a_transaction_that_conflicts_again_and_again_ends(postgres_url: str) -> None:
+    calls: list[None] = []
+
+    @retry_conflicts
+    def conflict() -> None:
+        calls.append(None)
+        with sessions.write() as session:
+            session.execute(text("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$"))
+
+    with sessions_of(postgres_url) as sessions, pytest.raises(TransactionConflict, match="40001"):
+        conflict()
+    assert len(calls) == 5
 
 
 @pytest.mark.parametrize(
