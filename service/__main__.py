@@ -54,7 +54,7 @@ def main() -> None:
     try:
         check_versions()
         if role in ("serve", "controller"):
-            read_boards(settings.boards)
+            read_boards(settings.rpc_devices)
     except (UnsupportedVersion, BadBoards) as error:
         sys.exit(f"loopwright: {error}")
     from service.process.exit_status import explained

@@ -104,7 +104,7 @@ PROBLEM_TYPES = (
         "Start another recheck with `POST /rechecks`.",
     ),
     ProblemType(
-        "walls-required",
+        "sandbox-required",
         409,
         "A second user was requested, but submitted code runs without a [sandbox](../security.md#sandbox) here.",
         "Make a sandbox possible, or set `LOOPWRIGHT_SANDBOX=off` to accept that each user could act as any other.",

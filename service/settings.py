@@ -26,14 +26,14 @@ DEFAULT_DATA_DIR = data_folder()
 class Settings(BaseSettings):
     """``token`` None: a file in the data directory, made at first start. ``ray_address`` None: a Ray of our own.
 
-    ``sandbox``: the walls around the processes that touch what users sent; None: see `walls`.
+    ``sandbox``: of the processes that touch what users sent; None: see `walls`.
     ``allowed_hosts``: names and addresses that requests may ask for, with commas between; None: see `hosts`.
     ``unproven``: whether functions are measured that are not proven to stay inside of their buffers.
     ``guests``: whether users may hand out links that read and change nothing.
     ``audit_days``: how long the audit log keeps its entries.
     ``event_days``, ``trial_days``, ``job_days``: how long, after a job has ended, its events are kept, its trials that
     nothing needs, and a job on which no result stands; 0: for ever.
-    ``boards``: the file of boards (`workers.boards.config`); None: there are none.
+    ``rpc_devices``: the file of RPC devices (`workers.boards.config`); None: there are none.
     ``recheck_days``: after how many days a best is raced anew, in idle time; 0: never, whatever changes, and
     imported bests are not certified without a job of a user.
     ``max_jobs``: that a controller works on at a time; None: see `places`.
@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     ray_address: str | None = None
     token: str | None = None
     sandbox: Policy | None = None
-    boards: Path | None = None
+    rpc_devices: Path | None = None
     guests: bool = False
     audit_days: int = Field(default=365, gt=0)
     event_days: float = Field(default=90, ge=0)
@@ -154,7 +154,7 @@ def parser(prog: str = SERVE) -> argparse.ArgumentParser:
         type=int,
         help="API processes behind the port; limits of connections and streams are of each (default 1)",
     )
-    parser.add_argument("--boards", type=Path, help="file of RPC devices to measure on (default: none)")
+    parser.add_argument("--rpc-devices", type=Path, help="file of RPC devices to measure on (default: none)")
     return parser
 
 
@@ -162,8 +162,8 @@ def read_settings(options: dict[str, Any]) -> Settings:
     """Return the settings from parsed options; those that were not given (None) come from the environment."""
     settings = Settings(**{name: value for name, value in options.items() if value is not None})
     paths = {"data_dir": settings.data_dir.expanduser().resolve()}
-    if settings.boards is not None:
-        paths["boards"] = settings.boards.expanduser().resolve()
+    if settings.rpc_devices is not None:
+        paths["rpc_devices"] = settings.rpc_devices.expanduser().resolve()
     return settings.model_copy(update=paths)
 
 

@@ -41,7 +41,7 @@ def make_user(ctx: Ctx, body: schemas.NewUser) -> schemas.User:
     if ctx.sandbox.level is Level.NONE and ctx.settings.sandbox is None:
         raise ProblemError(
             409,
-            "walls-required",
+            "sandbox-required",
             "Submitted code runs without a sandbox on this machine, so each user could act as any other user. Make one "
             "possible (see docs/security.md), or start the service with LOOPWRIGHT_SANDBOX=off to accept this.",
         )

@@ -386,7 +386,7 @@ def main(settings: Settings) -> None:
         LockWatch().start()  # this machine may have no measurer, which watches the lock elsewhere
         searches, sharing = SearchChildren(choose(settings.walls)), Sharing()
         loops = Loops(lambda: JobRunner(database, searches, sharing), settings.places)
-        cluster = Cluster(settings.walls, read_boards(settings.boards))
+        cluster = Cluster(settings.walls, read_boards(settings.rpc_devices))
         controller = Controller(settings, database, cluster, loops, searches.start)
         if waited:
             controller.hold_claims()

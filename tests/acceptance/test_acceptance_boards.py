@@ -21,7 +21,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("boards")
     with ServedBoard(folder) as board:
         service = Service(folder / "service")
-        service.environment["LOOPWRIGHT_BOARDS"] = str(write_boards(folder, board.row("loop", model="Loopback")))
+        service.environment["LOOPWRIGHT_RPC_DEVICES"] = str(write_boards(folder, board.row("loop", model="Loopback")))
         with service:
             yield service
 

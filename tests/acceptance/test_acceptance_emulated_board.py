@@ -41,7 +41,7 @@ def service(board: ServedBoard, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("emulated")
     service = Service(folder / "service")
     boards = write_boards(folder, board.row("arm", model="emulated", target=TARGET))
-    service.environment["LOOPWRIGHT_BOARDS"] = str(boards)
+    service.environment["LOOPWRIGHT_RPC_DEVICES"] = str(boards)
     with service:
         yield service
 

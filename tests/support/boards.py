@@ -1,4 +1,4 @@
-"""A board on loopback: the server of `deploy/board`, started again whenever it exits, as systemd does."""
+"""A board on loopback: the server of `deploy/rpc-device`, started again whenever it exits, as systemd does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import psutil
 from tests.support.service import ROOT, free_port
 from tests.support.waiting import wait_for
 
-SERVER = ROOT / "deploy" / "board" / "serve.py"
+SERVER = ROOT / "deploy" / "rpc-device" / "serve.py"
 
 
 class ServedBoard:
@@ -107,7 +107,7 @@ class ServedBoard:
 
 def write_boards(folder: Path, *rows: Mapping[str, Any]) -> Path:
     """Write a file of boards, and return its path."""
-    path = folder / "boards.toml"
+    path = folder / "rpc-devices.toml"
     path.write_text("\n".join(_table(row) for row in rows), encoding="utf-8")
     return path
 
@@ -120,4 +120,4 @@ def _table(row: Mapping[str, Any]) -> str:
         if isinstance(value, dict)
         for key, each in value.items()
     }
-    return "\n".join(["[[board]]", *(f"{name} = {value}" for name, value in (fields | nested).items())])
+    return "\n".join(["[[rpc_device]]", *(f"{name} = {value}" for name, value in (fields | nested).items())])

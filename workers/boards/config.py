@@ -1,4 +1,4 @@
-"""The file of boards: a TOML file in which an operator lists devices behind TVM's RPC."""
+"""The file of RPC devices, which this folder calls boards: TOML in which an operator lists them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELDS = ("name", "target", "reboot", "boot_seconds", *_TEXTS)
 
 
 class BadBoards(ValueError):
-    """The file of boards cannot be used; the message says what to change."""
+    """The file of RPC devices cannot be used; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +58,20 @@ def read_boards(path: Path | None) -> tuple[Board, ...]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadBoards(f"the file of boards {path} cannot be read: {error}") from error
-    rows = tables.get("board")
-    if set(tables) != {"board"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise BadBoards(f"{path}: write a table [[board]] for each board, and nothing else")
-    boards = tuple(_board(row, f"{path}, board {number}") for number, row in enumerate(rows, 1))
+        raise BadBoards(f"the file of RPC devices {path} cannot be read: {error}") from error
+    rows = tables.get("rpc_device")
+    if set(tables) != {"rpc_device"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise BadBoards(f"{path}: write a table [[rpc_device]] for each device, and nothing else")
+    boards = tuple(_board(row, f"{path}, device {number}") for number, row in enumerate(rows, 1))
     names = [board.name for board in boards]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise BadBoards(f"{path}: two boards have the name {min(twice)!r}")
+        raise BadBoards(f"{path}: two devices have the name {min(twice)!r}")
     return boards
 
 
 def _board(row: Mapping[str, Any], place: str) -> Board:
     if unknown := set(row) - set(_FIELDS):
-        raise BadBoards(f"{place}: {min(unknown)!r} is not known; a board may have {', '.join(sorted(_FIELDS))}")
+        raise BadBoards(f"{place}: {min(unknown)!r} is not known; a device may have {', '.join(sorted(_FIELDS))}")
     name = row.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _TAKEN:
         raise BadBoards(f"{place}: its name is {name!r}; use lower-case letters, digits, '.', '_' and '-'")
@@ -81,7 +81,7 @@ def _board(row: Mapping[str, Any], place: str) -> Board:
     if ("address" in row) == ("tracker" in row):
         raise BadBoards(f"{place}: give either the address of its RPC server or that of a tracker")
     if "tracker" in row and "key" not in row:
-        raise BadBoards(f"{place}: give the key under which the tracker knows the board")
+        raise BadBoards(f"{place}: give the key under which the tracker knows the device")
     target = row.get("target")
     if not isinstance(target, dict) or target.get("kind") != "llvm":
         raise BadBoards(f"{place}: its target is a table with kind = 'llvm' and what else TVM takes, not {target!r}")

@@ -21,8 +21,8 @@ from workers.entry import entry
 from workers.error_text import for_users
 from workers.messages import DetectedDevice
 
-_DESCRIBE = "loopwright.board.describe"
-"""A function that `deploy/board/serve.py` adds to TVM's server."""
+_DESCRIBE = "loopwright.rpc_device.describe"
+"""A function that `deploy/rpc-device/serve.py` adds to TVM's server."""
 _MOST_TEXT = 120
 _MOST_FEATURES = 500
 _MILLIDEGREES = 1000.0
@@ -74,8 +74,8 @@ def device_class(board: DescribedBoard, description: Description, threads: int) 
     version = description.tvm or board.tvm
     if version is None:
         raise BoardRefused(
-            "its server does not say which version of TVM it has; start deploy/board/serve.py on it, or give the "
-            f"version as tvm = '{TVM_VERSION}' in the file of boards"
+            "its server does not say which version of TVM it has; start deploy/rpc-device/serve.py on it, or give the "
+            f"version as tvm = '{TVM_VERSION}' in the file of RPC devices"
         )
     if version != TVM_VERSION:
         raise BoardRefused(

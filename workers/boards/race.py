@@ -35,7 +35,8 @@ MOST_BYTES = 48 * 2**20
 def results(race: BuiltRace, confine: Confine) -> Iterator[ReferenceResults]:
     """Yield the results for each kind of inputs."""
     if sum(info.bytes for info in race.args) > MOST_BYTES:
-        raise ValueError(f"the arguments take over {MOST_BYTES // 2**20} MiB, the most that is compared for a board")
+        most = f"{MOST_BYTES // 2**20} MiB"
+        raise ValueError(f"the arguments take over {most}, the most that is compared for an RPC device")
     mailbox = Mailbox(race.args)
     with Runner(lambda: BuiltPrograms([(mailbox, [race.reference])], tvm_device(HOST)), confine) as runner:
         runner.load(0)

@@ -16,7 +16,7 @@ INTERVAL_SECONDS = 600.0
 """Between two reboots of a board. Not tuned."""
 _COMMAND_SECONDS = 60.0
 
-log = logging.getLogger("loopwright.boards")
+log = logging.getLogger("loopwright.rpc_devices")
 
 
 class Reboot:
@@ -38,7 +38,7 @@ class Reboot:
         if not self._board.reboot or self._losses < AFTER_LOSSES or self._clock() - self._last < INTERVAL_SECONDS:
             return False
         self._last, self._losses = self._clock(), 0
-        log.warning("board %s was lost %d times in a row; it is rebooted", self._board.name, AFTER_LOSSES)
+        log.warning("RPC device %s was lost %d times in a row; it is rebooted", self._board.name, AFTER_LOSSES)
         try:
             done = subprocess.run(
                 self._board.reboot,
@@ -50,11 +50,11 @@ class Reboot:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            log.warning("the reboot command of board %s failed: %s", self._board.name, error)
+            log.warning("the reboot command of RPC device %s failed: %s", self._board.name, error)
             return False
         if done.returncode:
             log.warning(
-                "the reboot command of board %s ended with status %d: %s",
+                "the reboot command of RPC device %s ended with status %d: %s",
                 self._board.name,
                 done.returncode,
                 done.stderr.strip()[-500:],

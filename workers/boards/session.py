@@ -36,7 +36,7 @@ class BoardSession:
     def load(self, artifact: Artifact) -> tvm.runtime.Module:
         """Upload an artifact and return the module, which runs on the board."""
         if artifact.format is not ArtifactFormat.SHARED_LIBRARY:
-            raise RuntimeError(f"a board loads shared libraries, and the builder has made {artifact.format!r}")
+            raise RuntimeError(f"an RPC device loads shared libraries, and the builder has made {artifact.format!r}")
         name = f"loopwright-{len(self._uploaded)}.so"
         self._uploaded.append(name)
         self.rpc.upload(bytearray(base64.b64decode(artifact.code)), name)
@@ -57,10 +57,10 @@ class BoardSession:
     def failure(self, error: Exception, stage: Stage) -> Failure:
         """Return the failure of what raised ``error``: the program's if the board still answers, else the board's."""
         if _TIMEOUT in str(error):
-            return Failure(stage, FailureKind.TIMEOUT, "the board's server ended the session: it took too long")
+            return Failure(stage, FailureKind.TIMEOUT, "the device's server ended the session: it took too long")
         if self.answers():
             return Failure(stage, FailureKind.CRASH, raised(type(error).__name__, str(error)))
-        return Failure(stage, FailureKind.DEVICE_LOST, f"the connection to the board broke: {for_users(str(error))}")
+        return Failure(stage, FailureKind.DEVICE_LOST, f"the connection to the device broke: {for_users(str(error))}")
 
     def clean_up(self) -> None:
         """Remove what was uploaded. The server removes its folder when the session ends, unless it is killed."""

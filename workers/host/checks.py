@@ -86,7 +86,7 @@ def lines(options: HostOptions, offer: Offering) -> list[str]:
         f"{'thread' if each.threads == 1 else 'threads'}, device class {each.id}"
         for device, each in ((device, device.device_class) for device in offer.devices)
     ]
-    found.append(f"builders: {offer.builders}; walls: {offer.sandbox}")
+    found.append(f"builders: {offer.builders}; sandbox: {offer.sandbox}")
     if options.labels:
         found.append(f"labels: {worker_labels.text(options.labels)}")
     return found

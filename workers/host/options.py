@@ -63,8 +63,8 @@ def parser() -> argparse.ArgumentParser:
         type=Policy,
         choices=list(Policy),
         default=Policy.REQUIRE,
-        help="whether to join if this machine can put up no walls around what users send (default require). What "
-        "walls are put up is for the controller to say",
+        help="whether to join if this machine supports no sandbox for what users send (default require). Which "
+        "sandbox is used, the controller decides",
     )
     parser.add_argument(
         "--drain-seconds",

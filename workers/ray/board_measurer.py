@@ -62,7 +62,7 @@ _KEPT_KERNELS = 8
 
 T = TypeVar("T")
 
-log = logging.getLogger("loopwright.boards")
+log = logging.getLogger("loopwright.rpc_devices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class BoardMeasurer:
 
     def time_model(self, model: Json, caller: str) -> Json:
         """Return `ModelTimes` without a time: a board has no compiler, and TVM's virtual machine is not sent there."""
-        return encode(ModelTimes((), "it was tuned for a board, on which only single functions are timed"))
+        return encode(ModelTimes((), "it was tuned for an RPC device, on which only single functions are timed"))
 
     def check(self, target_json: str) -> Json:
         """Return the `DeviceSpeed` by the multiply-adds alone, or a failure."""
@@ -231,7 +231,7 @@ class BoardMeasurer:
             return True
         if self._turn.stopped:
             return False
-        log.warning("board %s does not answer", self._board.name)
+        log.warning("RPC device %s does not answer", self._board.name)
         return self._reboot.lost() and self._answers_within(self._board.boot_seconds)
 
     def _answers_within(self, seconds: float) -> bool:
@@ -258,9 +258,9 @@ class BoardMeasurer:
                 self._child, link_to(self._board, DESCRIBE_SECONDS), path, seconds=DESCRIBE_SECONDS
             )
             if isinstance(found, Failure) or found.celsius is None:
-                log.warning("board %s does not say its temperature in %s", self._board.name, path)
+                log.warning("RPC device %s does not say its temperature in %s", self._board.name, path)
             else:
-                log.info("board %s: %.1f °C %s", self._board.name, found.celsius, when)
+                log.info("RPC device %s: %.1f °C %s", self._board.name, found.celsius, when)
 
 
 def describe(

@@ -25,7 +25,7 @@ AWAY_SECONDS = 10.0
 LOOK_SECONDS = 30.0
 """Between two questions to a board that can."""
 
-log = logging.getLogger("loopwright.boards")
+log = logging.getLogger("loopwright.rpc_devices")
 
 Start = Callable[[str, str, Board], Any]
 """Starts the actor of a board on a node, or finds it: of the node's id, the actor's name and the board."""
@@ -108,7 +108,7 @@ class _Driven:
 
     def _complain(self, complaint: str | None) -> None:
         if complaint != self._complaint and complaint is not None:
-            log.warning("board %s cannot be used: %s", self._board.name, complaint)
+            log.warning("RPC device %s cannot be used: %s", self._board.name, complaint)
         elif complaint != self._complaint:
-            log.warning("board %s is back", self._board.name)
+            log.warning("RPC device %s is back", self._board.name)
         self._complaint = complaint

@@ -205,10 +205,10 @@ def _known(words: list[str], known: set[str]) -> None:
 
 
 def _board(arguments: list[str], is_whole: bool) -> None:
-    """``python serve.py``, which a board has from ``deploy/board``."""
+    """``python serve.py``, which a board has from ``deploy/rpc-device``."""
     if arguments[:1] != ["serve.py"]:
         raise WrongCommand("only `python -m` and `python serve.py` are documented")
-    own = re.findall(r'add_argument\("(--[a-z]+)"', (ROOT / "deploy" / "board" / "serve.py").read_text())
+    own = re.findall(r'add_argument\("(--[a-z]+)"', (ROOT / "deploy" / "rpc-device" / "serve.py").read_text())
     _known([argument for argument in arguments if argument.startswith("-")], set(own))
 
 

@@ -11,7 +11,7 @@ from tuner.codec import decode, encode
 from workers.boards.config import BOOT_SECONDS, BadBoards, Board, read_boards
 
 PI = """
-[[board]]
+[[rpc_device]]
 name = "pi5"
 address = "192.0.2.7:9090"
 target = { kind = "llvm", mtriple = "aarch64-linux-gnu", mcpu = "cortex-a76" }
@@ -22,7 +22,7 @@ reboot = ["ssh", "plug", "cycle", "3"]
 
 
 def read(folder: Path, text: str) -> tuple[Board, ...]:
-    path = folder / "boards.toml"
+    path = folder / "rpc-devices.toml"
     path.write_text(text)
     return read_boards(path)
 
@@ -47,7 +47,7 @@ def test_a_tracker_and_an_address_of_ipv6(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
     [
-        ("[[board]]", "[[boards]]", "[[board]]"),
+        ("[[rpc_device]]", "[[boards]]", "[[rpc_device]]"),
         ("model =", "modle =", "'modle'"),
         ('"pi5"', '"Pi 5"', "'Pi 5'"),
         ('"pi5"', '"cpu"', "'cpu'"),
@@ -58,11 +58,11 @@ def test_a_tracker_and_an_address_of_ipv6(tmp_path: Path) -> None:
         ('["ssh", "plug", "cycle", "3"]', '"ssh plug"', "reboot is a list"),
         ('model = "Raspberry Pi 5"', "model = 5", "model is a text"),
         ('model = "Raspberry Pi 5"', "boot_seconds = 0", "boot_seconds"),
-        ("[[board]]", "[[board]", "cannot be read"),
+        ("[[rpc_device]]", "[[board]", "cannot be read"),
     ],
 )
 def test_a_bad_file_is_refused_with_what_to_change(tmp_path: Path, before: str, after: str, reason: str) -> None:
-    with pytest.raises(BadBoards, match="boards") as refused:
+    with pytest.raises(BadBoards, match="rpc-devices") as refused:
         read(tmp_path, PI.replace(before, after))
     assert reason in str(refused.value)
 

@@ -173,7 +173,7 @@ def test_what_is_offered_is_said() -> None:
     said = checks.lines(options("--name", "a", "--label", "rack=b"), offer)
     assert said == [
         f"offers a/cpu: Model, 8 threads, device class {machine.id}",
-        "builders: 4; walls: landlock",
+        "builders: 4; sandbox: landlock",
         "labels: rack=b",
     ]
 

@@ -1,11 +1,11 @@
-"""TVM's RPC server for a board that Loopwright measures on. Needs Python and apache-tvm, nothing of Loopwright.
+"""TVM's RPC server for a device that Loopwright measures on. Needs Python and apache-tvm, nothing of Loopwright.
 
     TVM_NUM_THREADS=4 TVM_BIND_THREADS=0 python serve.py --port 9090
     TVM_NUM_THREADS=4 TVM_BIND_THREADS=0 python serve.py --port 9090 --tracker HOST:9190 --key pi5
 
 Set TVM_NUM_THREADS to the number of cores. TVM's own `tvm.exec.rpc_server` goes on without answering once a program has
-crashed in it; this server exits, so that whoever started it starts it again (see `loopwright-board.service` beside it).
-It also says what the board is: the version of TVM, the processor and its features.
+crashed in it; this server exits, so that whoever started it starts it again (see `loopwright-rpc-device.service`).
+It also says what the device is: the version of TVM, the processor and its features.
 """
 
 import argparse
@@ -21,9 +21,9 @@ from tvm.rpc.server import PopenRPCServerState
 from tvm.support.utils import TempDirectory
 
 
-@tvm_ffi.register_global_func("loopwright.board.describe")
+@tvm_ffi.register_global_func("loopwright.rpc_device.describe")
 def describe() -> str:
-    """Return what the board is, as JSON."""
+    """Return what the device is, as JSON."""
     fields = _cpuinfo()
     features = fields.get("Features") or fields.get("flags") or fields.get("isa") or ""
     names = ("model name", "Model", "Hardware", "uarch", "CPU part")
@@ -52,11 +52,11 @@ def _exit(failure: threading.ExceptHookArgs) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Serve this board to Loopwright.")
+    parser = argparse.ArgumentParser(description="Serve this device to Loopwright.")
     parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: all)")
     parser.add_argument("--port", type=int, default=9090, help="port to listen on (default 9090)")
     parser.add_argument("--tracker", help="HOST:PORT of a TVM RPC tracker to join")
-    parser.add_argument("--key", default="", help="the tracker's queue for this board, or a key that clients must give")
+    parser.add_argument("--key", default="", help="the tracker's queue for this device, or a key that clients give")
     options = parser.parse_args()
     threading.excepthook = _exit
     tracker = None
