@@ -9,7 +9,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from db.models import Best, DeviceClass, Workload
 from db.models import Certificate as CertificateRow
 from db.upsert import insert
-from tuner.types import spread
+from tuner.types import speedup, spread
 
 FASTEST_FIRST = (
     CertificateRow.regressed_at.is_not(None),
@@ -39,7 +39,7 @@ def renew_best(session: Session, workload_hash: str, device_class_id: str) -> No
         "text": f"{workload.name} {workload.op}".strip().lower(),
         "baseline_median": fastest.baseline_median,
         "best_median": fastest.best_median,
-        "speedup": fastest.baseline_median / fastest.best_median,
+        "speedup": speedup(fastest.baseline_run_secs, fastest.best_run_secs),
         "spread": spread(fastest.best_run_secs),
         "created_at": fastest.created_at,
     }

@@ -14,7 +14,7 @@ from tuner.errors import RaceFailed
 from tuner.floor import least_seconds, plausible
 from tuner.ports import Fleet, Meanwhile, Raced, RaceRequest, RaceResult, nothing_meanwhile
 from tuner.races.grade import graded
-from tuner.types import BASELINE, Certificate, Failure, Measured, Outcome, RunnerUp, Trial, Workload
+from tuner.types import BASELINE, Certificate, Failure, Measured, Outcome, RunnerUp, Trial, Workload, speedup
 
 TIE = 0.01
 """Of a median: what a tie may cost at most. Not tuned."""
@@ -140,7 +140,7 @@ def winner(result: RaceResult) -> str | None:
 def runner_up(result: RaceResult) -> RunnerUp | None:
     """Return the fastest program of the race besides the winner, and by how much it lost; None if there was no other.
 
-    It lost by less than nothing if it was tied with the winner, and had the lower median.
+    The interval of a program that was tied with the winner contains 1.
     """
     best = winner(result)
     others = {key: entry for key, entry in _finished(result).items() if key != best}
@@ -177,12 +177,8 @@ def _ties(entry: Raced, fastest: Raced) -> bool:
 
 
 def _beats(contender: Raced, baseline: Raced) -> bool:
-    """Compare the median of the ratios of paired rounds with 1: drift of the machine between rounds cancels.
-
-    A baseline that is far slower runs in the first rounds only.
-    """
-    ratios = [ours / theirs for ours, theirs in zip(contender.run_secs, baseline.run_secs, strict=False)]
-    return statistics.median(ratios) < 1.0
+    """Return whether the speedup, which the certificate will say, is more than 1."""
+    return speedup(baseline.run_secs, contender.run_secs) > 1.0
 
 
 def _certificate(

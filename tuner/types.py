@@ -373,11 +373,26 @@ class Certificate:
 
     @property
     def speedup(self) -> float:
-        return statistics.median(self.baseline_run_secs) / statistics.median(self.best_run_secs)
+        return speedup(self.baseline_run_secs, self.best_run_secs)
 
     @property
     def spread(self) -> float:
         return spread(self.best_run_secs)
+
+
+def speedup(baseline_run_secs: Sequence[float], best_run_secs: Sequence[float]) -> float:
+    """Return the median of `paired_ratios`, by which a race decides: what slows the machine in a round slows both.
+
+    For an even number of rounds it is the geometric mean of the two ratios in the middle, so that the speedup the other
+    way round is its inverse. Raises StatisticsError: there is no round.
+    """
+    ratios = paired_ratios(baseline_run_secs, best_run_secs)
+    return math.sqrt(statistics.median_low(ratios) * statistics.median_high(ratios))
+
+
+def paired_ratios(baseline_run_secs: Sequence[float], best_run_secs: Sequence[float]) -> list[float]:
+    """Return the ratio of each round that both ran in. A baseline that is far slower runs in the first rounds only."""
+    return [base / best for base, best in zip(baseline_run_secs, best_run_secs, strict=False)]
 
 
 def spread(run_secs: Sequence[float]) -> float:

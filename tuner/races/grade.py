@@ -1,4 +1,4 @@
-"""The interval of a certificate's speedup, and its grade."""
+"""The speedup of a certificate, by which its race decided, with its interval and its grade."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from loopwright.codegen.kinds import Grade
 from tuner.races.sequential import Estimate, estimate
+from tuner.types import paired_ratios, speedup
 
 CLEAN = 0.05
 """Distance of an end of the interval from the speedup, as a share of the speedup. Also `loopwright verify` takes
@@ -22,17 +23,16 @@ _FEW = 5 * SITTING
 
 
 def graded(baseline_run_secs: Sequence[float], best_run_secs: Sequence[float]) -> tuple[Estimate, Grade]:
-    """Return the ratio of the medians with its interval of 95 %, and its grade.
+    """Return the `tuner.types.speedup` with its interval of 95 %, and its grade.
 
-    Another race of the same programs should have its ratio in the interval, too. It is wider by the square root of 2
-    than that of `estimate` for the ratios of the `SITTING` rounds that both ran in, and contains the ratio of the
-    medians. ``high`` is infinite after a single round.
+    Another race of the same programs should have its speedup in the interval, too. It is wider by the square root of 2
+    than that of `estimate` for the ratios of the `SITTING` rounds that both ran in, and contains the speedup. ``high``
+    is infinite after a single round.
     """
-    speedup = statistics.median(baseline_run_secs) / statistics.median(best_run_secs)
-    rounds = [base / best for base, best in zip(baseline_run_secs, best_run_secs, strict=False)]
-    mean = estimate(_sittings(rounds))
+    value = speedup(baseline_run_secs, best_run_secs)
+    mean = estimate(_sittings(paired_ratios(baseline_run_secs, best_run_secs)))
     low, high = (mean.value * (end / mean.value) ** math.sqrt(2) for end in (mean.low, mean.high))
-    interval = Estimate(speedup, min(low, speedup), max(high, speedup))
+    interval = Estimate(value, min(low, value), max(high, value))
     return interval, _grade(interval, is_baseline=list(baseline_run_secs) == list(best_run_secs))
 
 

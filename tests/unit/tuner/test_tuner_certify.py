@@ -14,6 +14,7 @@ from tuner.certify import Certification, certify_all, runner_up, winner
 from tuner.closing import RacePlan
 from tuner.errors import RaceFailed
 from tuner.ports import Meanwhile, Raced, RaceRequest, RaceResult
+from tuner.races.grade import graded
 from tuner.testing.simulated_fleet import SimulatedFleet
 from tuner.types import (
     BASELINE,
@@ -26,6 +27,7 @@ from tuner.types import (
     Outcome,
     Trial,
     Workload,
+    speedup,
 )
 
 CONTENDERS = 4
@@ -128,6 +130,21 @@ def test_rounds_are_compared_in_pairs() -> None:
     assert winner(result) == "a"
     unlucky = RaceResult(_entry(1.0, 2.0, 3.0), {"a": _entry(1.1, 2.1, 0.1)})
     assert winner(unlucky) is None
+
+
+def test_a_certificate_says_the_speedup_by_which_its_race_decided() -> None:
+    """The machine slowed down after the rounds of a far slower baseline: the medians would say 0.5x."""
+    baseline, best = (1.0, 1.1, 0.9), (0.5, 0.6, 0.5, *[2.0] * 7)
+    assert statistics.median(baseline) / statistics.median(best) == 0.5
+    assert winner(RaceResult(_entry(*baseline), {"a": _entry(*best)})) == "a"
+    interval, _ = graded(baseline, best)
+    assert interval.value == speedup(baseline, best) == pytest.approx(1.1 / 0.6)
+
+
+@pytest.mark.parametrize("rounds", [4, 5])
+def test_the_speedup_the_other_way_round_is_the_inverse(rounds: int) -> None:
+    one, other = (1.0, 1.0, 1.0, 1.0, 1.0)[:rounds], (1.3, 0.8, 1.1, 0.7, 2.0)[:rounds]
+    assert speedup(one, other) == pytest.approx(1 / speedup(other, one))
 
 
 def test_one_that_was_dropped_does_not_win() -> None:
@@ -275,9 +292,9 @@ def test_a_certificate_says_by_how_much_the_second_best_lost() -> None:
     assert runner_up(_race(SLOW, a=_times(1.0))).candidate_hash == BASELINE.hash
     lost = runner_up(_race(_times(1.0), a=_times(1.25), b=_times(2.0)))
     assert (lost.candidate_hash, lost.slowdown) == ("a", pytest.approx(1.25))
-    # A tie may have had the lower median.
+    # A tie may have had the lower median, and its interval contains 1.
     tied = runner_up(_race(SLOW, a=_times(1.001), b=_times(1.0, 2)))
-    assert (tied.candidate_hash, tied.slowdown < 1) == ("b", True)
+    assert (tied.candidate_hash, tied.low < 1 < tied.high) == ("b", True)
     assert runner_up(_race(SLOW)) is None
     # What did not run in all rounds is no second best.
     assert runner_up(_race(_entry(1.0), a=_entry(0.5, 0.5), b=_entry(0.1))) is None
