@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -23,6 +24,7 @@ from loopwright.comparing import compare, engines, writing
 from loopwright.comparing.case import NoForm, largest_error
 from loopwright.comparing.child import prepare
 from loopwright.comparing.engines import OPENVINO, OURS, PYTORCH, RIVALS, EngineInfo
+from loopwright.comparing.engines.tuned import INSTANT
 from loopwright.comparing.files import Files
 from loopwright.frontends.program import Program
 from loopwright.frontends.tvmscript import module_from_script
@@ -32,6 +34,8 @@ from tests.support.cases import first
 from tests.support.comparisons import comparison
 from tests.support.perceptron import PERCEPTRON
 from tests.support.programs import MM_RELU
+from tests.unit.client.fake_service import FakeService, best_json
+from tests.unit.client.known_bests import LOOKUP, serve
 
 
 class Net(nn.Module):
@@ -70,6 +74,30 @@ def test_an_engine_computes_what_pytorch_computes(files: Files, name: str) -> No
     assert set(answer.versions) == set(engine.packages)
     assert all(variant.error < 1e-5 for variant in answer.variants.values())
     assert all(len(prepared.outputs()) == 2 for prepared in ready.values())
+
+
+def test_a_model_with_functions_that_are_not_certified_is_timed_with_instant_answers_too(
+    service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
+    files = written(tmp_path, with_onnx=False)
+    serve(service)
+    answer, _ = prepare(OURS.module, [], files, 1, None)
+    assert (answer.variants.keys(), answer.failures) == ({"compile", INSTANT}, {})
+    found = re.fullmatch(r"0 of (\d+) functions tuned", answer.variants["compile"].note)
+    assert found is not None
+    alone, _ = prepare(OURS.module, [], files, 1, INSTANT)
+    assert alone.variants.keys() == {INSTANT}, "a second process is asked for the way that was chosen"
+    serve(service, *(best_json(each, None) for each in _functions(service)))
+    answer, _ = prepare(OURS.module, [], files, 1, None)
+    assert answer.variants.keys() == {"compile"}
+    assert answer.variants["compile"].note.endswith(f", {found[1]} best as TVM compiles them")
+
+
+def _functions(service: FakeService) -> list[str]:
+    """The workloads of which the service was asked last: those of fewer fused parts, too."""
+    asked: list[str] = [each for each in service.requests if each.path == LOOKUP][-1].json()["functions"]
+    return asked
 
 
 def test_an_engine_that_computes_something_else_has_no_variant(tmp_path: Path) -> None:

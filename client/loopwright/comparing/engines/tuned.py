@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import loopwright
+from loopwright.applying.report import ApplyReport
 from loopwright.comparing.case import Array, Case
 from loopwright.comparing.engines.engine import Prepare, Prepared
+from loopwright.model import Tune
+from loopwright.results.units import plural
+
+INSTANT = 'compile, tune="instant"'
 
 
 def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
-    """Yield the one way: the number of threads is for `Client.compile` to choose."""
-    yield "compile", lambda: _prepared(case)
+    """Yield the ways: the number of threads is for `Client.compile` to choose.
+
+    Functions without a best stay as TVM compiles them, unless the user asks for instant answers: the second way, for a
+    model that has such functions. It is yielded, too, if the first was not taken.
+    """
+    unknown: list[str] | None = None
+
+    def compiled() -> Prepared:
+        nonlocal unknown
+        prepared, report = _prepared(case)
+        unknown = [function.name for function in report.functions if function.best is None]
+        return prepared
+
+    yield "compile", compiled
+    if unknown != []:
+        yield INSTANT, lambda: _prepared(case, tune="instant")[0]
 
 
-def _prepared(case: Case) -> Prepared:
+def _prepared(case: Case, tune: Tune | None = None) -> tuple[Prepared, ApplyReport]:
     with loopwright.Client() as client:
         model, target = case.program()
-        compiled = client.compile(model, target, verify=False)
+        compiled = client.compile(model, target, verify=False, tune=tune)
         report = client.last_report
     assert report is not None
-    tuned = sum(function.outcome == "tuned" for function in report.functions)
-    baselines = len(report.hits) - tuned
-    unscheduled = f", {baselines} best as TVM compiles them" if baselines else ""
-    return on_virtual_machine(compiled, case, f"{tuned} of {len(report.functions)} functions tuned{unscheduled}")
+    return on_virtual_machine(compiled, case, _note(report)), report
+
+
+def _note(report: ApplyReport) -> str:
+    """Return how many functions have which kind of schedule."""
+    outcomes = Counter(function.outcome for function in report.functions)
+    kinds = {
+        f"{outcomes['baseline']} best as TVM compiles them": outcomes["baseline"],
+        f"{plural(outcomes['predicted'], 'first choice')} that no certificate proves": outcomes["predicted"],
+    }
+    tuned = f"{outcomes['tuned']} of {plural(len(report.functions), 'function')} tuned"
+    return ", ".join([tuned, *(words for words, count in kinds.items() if count)])
 
 
 def on_virtual_machine(compiled: Any, case: Case, note: str) -> Prepared:
