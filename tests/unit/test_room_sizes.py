@@ -29,8 +29,9 @@ CEILINGS = {
     # along lines, tiles that are turned in registers, padding, and functions that are compiled on all cores.
     # Functions that are compiled once for all models, a cache that is loaded without the client's models, fetching
     # ahead, and names of machines. Mapped weights, calls by what they are about, squeeze and excite with the functions
-    # around it, norms of groups, rows of a head among threads.
-    "client": 45_760,
+    # around it, norms of groups, rows of a head among threads. Columns and channels of quantised models that no vector
+    # divides.
+    "client": 45_880,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
     "tuner": 8_450,

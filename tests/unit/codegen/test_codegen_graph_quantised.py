@@ -162,6 +162,29 @@ def test_weights_that_are_only_decoded_keep_their_size(form: str) -> None:
     assert len(called(mod)) == 1 + (form == "lookup")  # indices from the end
 
 
+@pytest.mark.parametrize(("columns", "bits"), [(57, 4), (3, 8)])
+def test_weights_in_blocks_have_columns_that_fill_vectors(columns: int, bits: int) -> None:
+    size, depth = 16, 72
+    blocks, places = -(-depth // size), 8 // bits
+    matrix, zeros = (DRAWN.integers(0, 2**bits, (columns, *shape), "uint8") for shape in ((blocks * size,), (blocks,)))
+    scale = DRAWN.standard_normal((columns, blocks)).astype("float32")
+
+    def packed(table: Array) -> Array:
+        parts = np.pad(table, ((0, 0), (0, -table.shape[1] % places))).reshape(columns, -1, places)
+        return np.bitwise_or.reduce(parts << np.arange(0, 8, bits, dtype="uint8"), axis=-1)
+
+    weights = {"w": packed(matrix).reshape(columns, blocks, -1), "s": scale.reshape(-1), "z": packed(zeros).reshape(-1)}
+    attributes = {"K": depth, "N": columns, "bits": bits, "block_size": size}
+    data = DRAWN.standard_normal((2, 3, depth)).astype("float32")
+    node = helper.make_node("MatMulNBits", ["x", "w", "s", "z"], ["y"], domain="com.microsoft", **attributes)
+    mod, _ = lowered(model_of([node], data, weights))
+    [product] = [func for var, func in prim_funcs(mod) if "matmul" in str(var.name_hint)]
+    assert int(product.params[-1].shape[-1]) == -(-columns // 16) * 16
+    numbers = (matrix - np.repeat(zeros.astype("float32"), size, 1)) * np.repeat(scale, size, 1)
+    expected = data @ numbers[:, :depth].T
+    np.testing.assert_allclose(run(mod, torch.from_numpy(data)), expected, 1e-4, 1e-4 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize(("again", "times"), [("same", 1), ("scale", 2), ("zero point", 2), ("dtype", 2)])
 def test_integers_are_not_made_again_of_their_numbers(again: str, times: int) -> None:
     """Tools write a pair of quantise and dequantise around each movement."""

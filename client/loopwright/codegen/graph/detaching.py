@@ -23,6 +23,7 @@ from loopwright.codegen.graph.requantising import divide_scales
 from loopwright.codegen.graph.rewriting import replace_constants
 from loopwright.codegen.graph.sinking import sink_permutations
 from loopwright.codegen.graph.transposed_convolution import split_constant_phases
+from loopwright.codegen.graph.whole_vectors import fill_vectors
 from loopwright.codegen.graph.winograd import use_winograd
 
 
@@ -31,7 +32,8 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
 
     What follows from constants alone is computed: transposed and concatenated weights, and normalisations of inference,
     which are folded into the convolutions before them. Weights that are decoded where they are read
-    (`loopwright.codegen.graph.packed`) stay as they are, but for their scales: those of `PANEL` columns are neighbours.
+    (`loopwright.codegen.graph.packed`) stay as they are, but for columns that fill vectors, and for their scales: those
+    of `PANEL` columns are neighbours.
     """
     for apply in (
         transform.DecomposeOpsForInference(),
@@ -41,6 +43,7 @@ def prepare_weights(mod: tvm.IRModule) -> tvm.IRModule:
         take_in_padding,
         fold_vectors,
         multiply_integers,
+        fill_vectors,
     ):
         mod = apply(mod)
     mod, packed = _without_packed(mod)

@@ -33,7 +33,7 @@ _Index = Sequence[Any]
 _Read = Callable[[Sequence[te.Tensor], _Index], Any]
 """From the tensors that are stored, and an index, to the element of what is decoded."""
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y,
     "bitwise_and": lambda x, y: x & y,
     "bitwise_or": lambda x, y: x | y,
@@ -44,9 +44,9 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "right_shift": lambda x, y: x >> y,
     "subtract": lambda x, y: x - y,
 }
-_RESHAPES = frozenset(("reshape", "expand_dims", "squeeze", "flatten"))
+RESHAPES = frozenset(("reshape", "expand_dims", "squeeze", "flatten"))
 _DECODING = frozenset(
-    (*_BINARY, *_RESHAPES, "astype", "broadcast_to", "concat", "permute_dims", "stack", "strided_slice", "take")
+    (*BINARY, *RESHAPES, "astype", "broadcast_to", "concat", "permute_dims", "stack", "strided_slice", "take")
 )
 _USES = {"matmul": 1, "take": 0}
 """Operators that read weights, and the place of the weight among their operands."""
@@ -73,15 +73,24 @@ def packed_weights(func: relax.Function) -> tuple[list[tvm.ir.GenericConst], lis
         if (name := str(op_name(value))) not in _USES:
             continue
         weight = value.args[_USES[name]]
-        stored = _stored(weight, lambda expr: values.get(expr, expr) if isinstance(expr, relax.Var) else expr)
-        if stored is None or not all(isinstance(each, tvm.ir.GenericConst) for each in stored):
+        tables = stored_tables(weight, lambda expr: values.get(expr, expr) if isinstance(expr, relax.Var) else expr)
+        if tables is None or not all(isinstance(each, tvm.ir.GenericConst) for each in tables):
             continue
-        tables = [each for each in stored if _sequence(each) is None]
         found += [each for each in tables if not any(each.same_as(other) for other in found)]
         if name == "matmul":
             largest = max(map(_size, tables), default=0)
             scales += [each for each in tables if _is_of_blocks(each, shape_of(weight) or ()) and _size(each) < largest]
     return found, scales
+
+
+def stored_tables(weight: Any, value: Callable[[Any], Any]) -> list[Any] | None:
+    """Return the tensors that are stored of a weight, but those that are computed; None if it is not decoded.
+
+    Args:
+        value: returns what a variable is bound to; other expressions, and parameters, as they are.
+    """
+    stored = _stored(weight, value)
+    return None if stored is None else [each for each in stored if _sequence(each) is None]
 
 
 def _is_of_blocks(table: tvm.ir.GenericConst, weight: Sequence[int]) -> bool:
@@ -295,9 +304,9 @@ class _Reader:
 
     def _computed(self, name: str, call: tvm.ir.Call, operands: Sequence[Any], reads: Sequence[_Read]) -> _Read | None:
         read, shape = reads[0], shape_of(operands[0]) or ()
-        if name in _BINARY:
+        if name in BINARY:
             shapes = [shape_of(operand) or () for operand in operands]
-            return lambda stored, i: _BINARY[name](
+            return lambda stored, i: BINARY[name](
                 *(each(stored, _broadcast(i, own)) for each, own in zip(reads, shapes, strict=True))
             )
         if name == "astype":
@@ -305,7 +314,7 @@ class _Reader:
             return lambda stored, i: read(stored, i).astype(dtype)
         if name == "broadcast_to":
             return lambda stored, i: read(stored, _broadcast(i, shape))
-        if name in _RESHAPES:
+        if name in RESHAPES:
             own = shape_of(call) or ()
             return lambda stored, i: read(stored, _reshaped(i, own, shape))
         if name == "permute_dims":
