@@ -115,7 +115,7 @@ def evidence(
     peak_share: float | None,
     **more: Any,
 ) -> tuple[Row, Row]:
-    """Return a certificate with the samples of its race, and the row of the leaderboard; ``more`` is the former's.
+    """Return a certificate with the samples of its race, and the row of the best; ``more`` is the former's.
 
     Its document has what lists show; nobody signed it.
     """

@@ -34,11 +34,11 @@ from db.jobs.jobs import Jobs
 from db.jobs.tasks import Tasks
 from db.leases import lease_seconds
 from db.results.ablations import Ablations
+from db.results.best_schedules import BestSchedules
 from db.results.certificates import Certificates
 from db.results.comparisons import Comparisons
 from db.results.imports import Imports
 from db.results.insight import Insight
-from db.results.leaderboard import Leaderboard
 from db.results.lookup import Lookup
 from db.results.rechecks import Rechecks
 from db.results.records import Records
@@ -88,7 +88,7 @@ class Database:
         self.imports = Imports(self._sessions)
         self.certificates = Certificates(self._sessions)
         self.signing_keys = SigningKeys(self._sessions)
-        self.leaderboard = Leaderboard(self._sessions)
+        self.best_schedules = BestSchedules(self._sessions)
         self.lookup = Lookup(self._sessions)
         self.insight = Insight(self._sessions)
         self.workloads = Workloads(self._sessions)

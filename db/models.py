@@ -737,7 +737,7 @@ class ImportedEvidence(Base):
 
 
 class Best(Base):
-    """The fastest certificate of each workload and device class, with what the leaderboard sorts by: a copy.
+    """The fastest certificate of each workload and device class, with what the list of best schedules sorts by: a copy.
 
     `db.bests` renews a row in the transaction that changes what it stands on.
     """

@@ -133,12 +133,14 @@ class AblationView:
 class RecheckView:
     """A certificate that a job races again; the medians are those of the certificate.
 
-    ``result`` is in the form of the wire, and ``signed`` what is signed of it; None until the race.
+    ``result`` is in the form of the wire, and ``signed`` what is signed of it; None until the race. ``sources`` say
+    where the model of the job that found it calls the function.
     """
 
     certificate_id: str
     workload_hash: str
     name: str
+    sources: tuple[str, ...]
     trial_id: str
     trace_json: str
     best_median: float
@@ -219,6 +221,9 @@ class TaskView:
 
     @property
     def speedup(self) -> float | None:
+        """That of the certificate; before there is one, the ratio of the times in the ledger."""
+        if self.interval is not None:
+            return self.interval.value
         if self.baseline_secs is None or self.best_secs is None:
             return None
         return self.baseline_secs / self.best_secs
@@ -333,18 +338,22 @@ class CertificateView:
 
     @property
     def speedup(self) -> float:
-        return self.baseline_median / self.best_median
+        return self.interval.value
 
 
 @dataclass(frozen=True, slots=True)
 class BestView:
-    """The certified best of a workload on a device class; ``trace_json`` is None where the baseline won."""
+    """The certified best of a workload on a device class; ``trace_json`` is None where the baseline won.
+
+    ``sources`` say where the model of the job that found it calls the function; empty where they were not read.
+    """
 
     certificate: CertificateView
     name: str
     target_json: str
     trace_json: str | None
     codegen_version: int
+    sources: tuple[str, ...] = ()
 
     @property
     def is_baseline(self) -> bool:

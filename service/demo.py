@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from loopwright import Client, Job
+from loopwright.results.tables import titled
 from loopwright.results.units import ratio
 from service.process.exit_status import explained, leave
 from service.process.serve_error import ServeError
@@ -87,7 +88,7 @@ def _table(job: Job) -> Table:
         table.add_column(heading, justify="left" if heading in ("task", "certified") else "right", no_wrap=True)
     for task in job.tasks:
         table.add_row(
-            task.name,
+            titled(task),
             _micros(task.baseline_us),
             _micros(task.best_us),
             ratio(task.speedup, task.interval),

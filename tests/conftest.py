@@ -37,7 +37,7 @@ OWN_SERVICES = (
     "tests/acceptance/test_acceptance_emulated_board.py",
     "tests/acceptance/test_acceptance_chaos.py",
     "tests/acceptance/test_acceptance_chaos_matrix.py",
-    "tests/browser/test_browser_leaderboard.py",
+    "tests/browser/test_browser_best_schedules.py",
 )
 SPREAD = "tests/semantics/test_semantics_torch_sweep.py"
 """Its tests share nothing and take an hour together: each process takes the next one."""

@@ -20,7 +20,7 @@ from benchmarks.database.made_up import HEAVY, TVM_VERSION, Size, another_device
 from db import Database
 from db.access.visibility import Viewer
 from db.inputs import NewJob, WorkerReport
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from loopwright.codegen.kinds import JobState, Lane, Origin, SandboxLevel
 from tuner.budget import Budget
 from tuner.types import Activity, MeasureCandidate, Measured, Span, TaskSpec, TensorInfo, Workload
@@ -40,13 +40,13 @@ def reads(db: Database, meter: Meter, size: Size) -> dict[str, Figures]:
     here, heavy = device_class().id, workload_hash(0)
     relatives = [workload_hash(number) for number in draw.sample(range(size.family), 21)]
     mine = db.seen_by(Viewer("ada"))
-    query = LeaderboardQuery(sort="speedup")
+    query = BestScheduleQuery(sort="speedup")
     half = size.workloads // 2
     asked: dict[str, tuple[Callable[[], object], int]] = {
         f"{_PREDICTIONS:,} predictions of a workload": (lambda: db.insight.predictions(heavy, here, _PREDICTIONS), 11),
-        "page of 100 of the leaderboard": (lambda: db.leaderboard.page(query, limit=100), 51),
-        "page of 100 of the leaderboard, a user": (lambda: mine.leaderboard.page(query, limit=100), 51),
-        "page of 100 in its middle, a user": (lambda: mine.leaderboard.page(query, offset=half, limit=100), 51),
+        "page of 100 of the leaderboard": (lambda: db.best_schedules.page(query, limit=100), 51),
+        "page of 100 of the leaderboard, a user": (lambda: mine.best_schedules.page(query, limit=100), 51),
+        "page of 100 in its middle, a user": (lambda: mine.best_schedules.page(query, offset=half, limit=100), 51),
     }
     found = {f"relatives in a family of {size.family:,}": meter.measured(partial(_relatives, db, here), relatives)}
     return found | {name: meter.repeated(*each) for name, each in asked.items()}

@@ -19,7 +19,7 @@ from benchmarks.load import parts, player
 from benchmarks.services import api
 from db import Database
 from db.access.views import Quota
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from db.states import Scope
 from loopwright.codegen.kinds import TokenKind
 
@@ -41,7 +41,7 @@ def measured(url: str, folder: Path, port: int, reads: int) -> dict[str, float]:
     seed(url, WORKLOADS)
     with contextlib.closing(Database(url)) as database:
         device_class = max(database.devices.overview(0.0), key=lambda view: view.bests).device_class.id
-        rows, _ = database.leaderboard.page(LeaderboardQuery(device_class_id=device_class), limit=2 * _DIFFERENT)
+        rows, _ = database.best_schedules.page(BestScheduleQuery(device_class_id=device_class), limit=2 * _DIFFERENT)
         user = database.users.create("user", Scope.SUBMIT, Quota()).name
         token = database.tokens.create(user, TokenKind.TOKEN, "calls", Scope.SUBMIT, None)[1]
     played = player.Plan(url, device_class, [user], JOBS, OUTCOMES / JOBS)
@@ -67,7 +67,7 @@ def _kinds(jobs: list[str], workloads: list[str]) -> dict[str, tuple[Iterator[st
         "jobs, a page of 50": ["/jobs?page_size=50"],
         "trials of a job, a page of 500": [f"/jobs/{job}/trials?page_size=500" for job in jobs],
         "overview": ["/overview"],
-        "leaderboard, a page of 100": ["/leaderboard?limit=100"],
+        "leaderboard, a page of 100": ["/best-schedules?limit=100"],
         "workload": [f"/workloads/{workload}" for workload in some],
         "records of a workload": [
             f"/records?workload_hash={workload}&sort=latency" for workload in workloads[:_DIFFERENT]

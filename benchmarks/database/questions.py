@@ -20,7 +20,7 @@ from benchmarks.database.made_up import HEAVY, TARGET, TVM_VERSION, Size, device
 from benchmarks.spread import percentile
 from db import Database
 from db.inputs import NewJob
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from loopwright.codegen.kinds import JobState, Origin
 from tuner.budget import Budget
 from tuner.types import MeasureCandidate, Measured, TaskSpec, TensorInfo, Workload
@@ -49,12 +49,12 @@ def questions(db: Database, size: Size) -> list[Question]:
     heavy, of_small_family = workload_hash(0), workload_hash(size.workloads - 25)
     models = [draw.sample(workloads, 30) for _ in range(50)]
     some_model = itertools.cycle(models)
-    speedups = LeaderboardQuery(sort="speedup")
+    speedups = BestScheduleQuery(sort="speedup")
     return [
         Question("best of a workload", lambda: db.certificates.best(next(some_workload), here), 5, 500),
         Question("bests of a model of 30 functions", lambda: db.lookup.bests(next(some_model), TARGET), 20),
         Question("page of 50 bests", lambda: db.certificates.bests(), 30),
-        Question("page of the leaderboard by speedup", lambda: db.leaderboard.page(speedups, offset=5000), 30),
+        Question("page of the leaderboard by speedup", lambda: db.best_schedules.page(speedups, offset=5000), 30),
         Question(
             "page of 50 jobs with their tasks", lambda: db.tasks.of_jobs([job.id for job in db.jobs.page(50).items]), 30
         ),

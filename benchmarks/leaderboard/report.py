@@ -1,4 +1,4 @@
-"""The report on the leaderboard."""
+"""The report on the list of best schedules."""
 
 from __future__ import annotations
 

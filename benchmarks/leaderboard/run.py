@@ -1,4 +1,4 @@
-"""Fills both databases, requests pages of the leaderboard from the API process, and opens the dashboard."""
+"""Fills both databases, requests pages of the list of best schedules from the API process, and opens the dashboard."""
 
 from __future__ import annotations
 
@@ -61,9 +61,11 @@ def questions(workloads: int) -> dict[str, dict[str, Any]]:
     return asked
 
 
-def ask(http: httpx.Client, query: dict[str, Any], repeats: int, path: str = "/api/v1/leaderboard") -> dict[str, float]:
+def ask(
+    http: httpx.Client, query: dict[str, Any], repeats: int, path: str = "/api/v1/best-schedules"
+) -> dict[str, float]:
     """Milliseconds from the request to the last byte of the answer, after one request that does not count."""
-    params = {"limit": PAGE, **query} if "leaderboard" in path else query
+    params = {"limit": PAGE, **query} if "best-schedules" in path else query
     taken = []
     for _ in range(repeats + 1):
         started = time.perf_counter()

@@ -42,7 +42,7 @@ def _leaderboard(draw: random.Random, _: Known) -> Read:
     query: dict[str, str | int] = {"limit": 100, "offset": 100 * draw.choice((0, 0, 0, 1, 5))}
     if draw.random() < 0.5:
         query["sort"] = draw.choice(_COLUMNS)
-    return Read("/leaderboard", query)
+    return Read("/best-schedules", query)
 
 
 def _lookup(draw: random.Random, known: Known) -> Read:

@@ -24,7 +24,7 @@ from benchmarks.runner import Raw, conditions
 from benchmarks.services import DATABASES, api, scratch
 from db import Database
 from db.access.views import Quota
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from db.states import Scope
 from loopwright.codegen.kinds import TokenKind
 
@@ -77,7 +77,7 @@ def loads(url: str, options: argparse.Namespace, folder: Path) -> list[dict[str,
     seed(url, WORKLOADS)
     with contextlib.closing(Database(url)) as database:
         device_class = max(database.devices.overview(0.0), key=lambda view: view.bests).device_class.id
-        rows, _ = database.leaderboard.page(LeaderboardQuery(device_class_id=device_class), limit=READ_WORKLOADS)
+        rows, _ = database.best_schedules.page(BestScheduleQuery(device_class_id=device_class), limit=READ_WORKLOADS)
         users = [database.users.create(f"user{number}", Scope.SUBMIT, Quota()).name for number in range(USERS)]
         tokens = [database.tokens.create(user, TokenKind.TOKEN, "load", Scope.SUBMIT, None)[1] for user in users]
     played = player.Plan(url, device_class, users, options.jobs, options.trials)

@@ -35,6 +35,7 @@ from db.jobs.queue import FAR, Lane, Running, Waiting, lanes, turns
 from db.jobs.rows import LINE, insert_job, job_line, job_view, line_view, stored_tags
 from db.leases import lock_job, own_job
 from db.models import Certificate, Job, Task, Trial
+from db.source_search import is_called_at
 from db.states import FinalState, JobSort, LeaseLoss, WebhookEvent
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView, ModelTime
 from db.workloads import put_workloads
@@ -177,15 +178,17 @@ class Jobs:
     ) -> Page[JobView]:
         """Return jobs, sorted: those in one of `states`, of one user, of one name, and with one tag, if given.
 
-        With `search`, those whose name contains it in any case, or whose id begins with it; with `since`, those that
-        were submitted then or later. Those of one group come in the order of its targets. Raise `InvalidPage`.
+        With `search`, those whose name contains it in any case, or whose id begins with it, or whose model calls a
+        function at a place with it in its name; with `since`, those that were submitted then or later. Those of one
+        group come in the order of its targets. Raise `InvalidPage`.
         """
         filters = {"user_name": user_name, "group_id": group_id, "name": name, "since": since}
         facts = {name: value for name, value in filters.items() if value is not None}
         wanted = _listed(frozenset(states), frozenset(facts))
         if search:
             named = Job.name.icontains(search, autoescape=True)
-            wanted = varied(wanted.where(or_(named, Job.id.startswith(search, autoescape=True))))
+            calls = Job.id.in_(select(Task.job_id).where(is_called_at(search)))
+            wanted = varied(wanted.where(or_(named, Job.id.startswith(search, autoescape=True), calls)))
         if tag is not None:
             wanted = varied(wanted.where(Job.tags.contains(f"\n{tag}\n", autoescape=True)))
         order = _ORDERS[sort, descending] if group_id is None else _OF_GROUP

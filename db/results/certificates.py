@@ -100,17 +100,30 @@ def best_rows() -> Select[CertificateRow, str, str | None, int, str, str]:
     )
 
 
+def _rows_with_sources() -> Select[CertificateRow, str, str | None, int, str, str, list[str] | None]:
+    """As `best_rows`, with where the model of the job that found each calls it; None if the viewer sees no such job."""
+    return best_rows().add_columns(Task.sources).outerjoin(Task, Task.id == Trial.task_id)
+
+
 @cache_statements
-def _filtered(filters: frozenset[str]) -> Select[CertificateRow, str, str | None, int, str, str]:
+def _filtered(filters: frozenset[str]) -> Select[CertificateRow, str, str | None, int, str, str, list[str] | None]:
     """Select the bests of what is given under the names of ``filters``."""
     columns = {"workload_hash": Best.workload_hash, "device_class_id": Best.device_class_id, "target_id": Target.id}
-    return best_rows().where(*(column == bindparam(name) for name, column in columns.items() if name in filters))
+    wanted = (column == bindparam(name) for name, column in columns.items() if name in filters)
+    return _rows_with_sources().where(*wanted)
 
 
 def best_view(
-    row: CertificateRow, candidate_hash: str, trace_json: str | None, codegen_version: int, name: str, target_json: str
+    row: CertificateRow,
+    candidate_hash: str,
+    trace_json: str | None,
+    codegen_version: int,
+    name: str,
+    target_json: str,
+    sources: list[str] | None = None,
 ) -> BestView:
-    return BestView(certificate_view(row, candidate_hash), name, target_json, trace_json, codegen_version)
+    certificate = certificate_view(row, candidate_hash)
+    return BestView(certificate, name, target_json, trace_json, codegen_version, tuple(sources or ()))
 
 
 def conditions(runtime: str, system: str) -> str:
@@ -253,7 +266,8 @@ class Certificates:
 
     def best(self, workload_hash: str, device_class_id: str) -> BestView | None:
         """Return the fastest certified schedule of a workload on a device class, from any design space."""
-        wanted = best_rows().where(Best.workload_hash == workload_hash, Best.device_class_id == device_class_id)
+        of_class = Best.workload_hash == workload_hash, Best.device_class_id == device_class_id
+        wanted = _rows_with_sources().where(*of_class)
         with self._sessions.read() as session:
             row = session.execute(wanted).one_or_none()
         return None if row is None else best_view(*row)

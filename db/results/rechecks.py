@@ -15,7 +15,7 @@ from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.events import recheck_event
 from db.leases import own_job
-from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Trial, Workload
+from db.models import Best, Certificate, DeviceClass, Job, Recheck, Target, Task, Trial, Workload
 from db.results.certificates import conditions
 from db.results.evidence import verdict
 from db.results.signing_keys import current_signer
@@ -94,10 +94,11 @@ class Rechecks:
     def of_job(self, job_id: str) -> list[RecheckView]:
         """Return the rechecks of a job, sorted by name."""
         wanted = (
-            select(Recheck, Certificate, Workload.name, Trial.trace_json)
+            select(Recheck, Certificate, Workload.name, Trial.trace_json, Task.sources)
             .join(Certificate, Certificate.id == Recheck.certificate_id)
             .join(Workload, Workload.hash == Certificate.workload_hash)
             .join(Trial, Trial.id == Certificate.trial_id)
+            .outerjoin(Task, Task.id == Trial.task_id)
             .where(Recheck.job_id == job_id)
             .order_by(Workload.name, Certificate.id)
         )
@@ -107,6 +108,7 @@ class Rechecks:
                     certificate_id=certificate.id,
                     workload_hash=certificate.workload_hash,
                     name=name,
+                    sources=tuple(sources or ()),
                     trial_id=certificate.trial_id,
                     trace_json=trace_json or "",
                     best_median=certificate.best_median,
@@ -115,7 +117,7 @@ class Rechecks:
                     result=row.result,
                     signed=_signed(row),
                 )
-                for row, certificate, name, trace_json in session.execute(wanted)
+                for row, certificate, name, trace_json, sources in session.execute(wanted)
             ]
 
     @retry_conflicts

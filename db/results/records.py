@@ -15,11 +15,12 @@ from db.engine.columns import digest, new_id
 from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
-from db.engine.statements import cache_statements
+from db.engine.statements import cache_statements, varied
 from db.errors import NotFound
 from db.inputs import ImportedCertificate, ImportedRecord
 from db.models import Certificate, DeviceClass, ImportedEvidence, SigningKey, Target, Task, Trial, Workload
 from db.results.certificates import certificate_of_record
+from db.source_search import is_called_at
 from db.upsert import insert_new
 from db.views import ImportCount, ImportedCertificateView, RecordDetail, RecordView, SignedDocument
 from db.workloads import get_workload
@@ -133,15 +134,27 @@ class Records:
         workload_hash: str | None = None,
         device_class_id: str | None = None,
         target_id: str | None = None,
+        search: str = "",
         sort: Literal["newest", "latency"] = "newest",
         page_size: int = 50,
         page_token: str | None = None,
     ) -> Page[RecordView]:
-        """Return the records that the filters leave, in the order of `sort`. Raise `InvalidPage`."""
+        """Return the records that the filters leave, in the order of `sort`. Raise `InvalidPage`.
+
+        With `search`, those of functions whose name contains it in any case, or that a model calls at a place with it
+        in its name, or whose hash begins with it.
+        """
         filters = {"workload_hash": workload_hash, "device_class_id": device_class_id, "target_id": target_id}
         facts = {name: value for name, value in filters.items() if value is not None}
+        wanted = _filtered(frozenset(facts))
+        if search:
+            named = Workload.name.icontains(search, autoescape=True)
+            begins = Workload.hash.startswith(search.lower(), autoescape=True)
+            of_workload = Trial.workload_hash.in_(select(Workload.hash).where(or_(named, begins)))
+            called = Trial.workload_hash.in_(select(Task.workload_hash).where(is_called_at(search)))
+            wanted = varied(wanted.where(or_(of_workload, called)))
         with self._sessions.read() as session:
-            return _ORDERS[sort].page(session, _filtered(frozenset(facts)), _view, page_size, page_token, facts)
+            return _ORDERS[sort].page(session, wanted, _view, page_size, page_token, facts)
 
     def of_task(self, task_id: str) -> list[RecordView]:
         """Return all records of a task by number; none for an unknown one."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
 from db import Database
 from db.views import ClaimedJob, GateView
 from loopwright import schemas
+from service.gates.reference import functions_of
 from tuner.budget import Budget
 from tuner.ports import Fleet, Meanwhile
 from tuner.races import gate
@@ -30,12 +31,7 @@ def run(
     Raises LeaseLost, and what ``meanwhile`` raises.
     """
     state = schemas.GateState.model_validate(stored.request)
-    candidate = [
-        schemas.ReferenceFunction(
-            name=task.name, workload_hash=task.workload_hash, weight=task.weight, record_id=task.record_id or ""
-        )
-        for task in database.tasks.of_job(claimed.job.id)
-    ]
+    candidate = functions_of(database.tasks.of_job(claimed.job.id))
     functions = [*state.reference, *candidate]
     hashes = list(dict.fromkeys(function.workload_hash for function in functions))
     workloads = {each: stored_workload(database, each) for each in hashes}
@@ -53,7 +49,8 @@ def run(
         meanwhile=meanwhile,
         peak_flops=database.devices.peak_flops(claimed.job.device_class_id),
     )
-    on_wire = _on_wire(result, state.max_slowdown)
+    sources = {each.workload_hash: each.source for each in functions}
+    on_wire = _on_wire(result, state.max_slowdown, sources)
     database.gates.store(claimed.job.id, claimed.lease_token, on_wire.model_dump(mode="json"))
 
 
@@ -84,7 +81,7 @@ def _program(
     )
 
 
-def _on_wire(result: gate.GateResult, max_slowdown: float) -> schemas.GateResult:
+def _on_wire(result: gate.GateResult, max_slowdown: float, sources: Mapping[str, str | None]) -> schemas.GateResult:
     return schemas.GateResult(
         verdict=result.verdict,
         max_slowdown=max_slowdown,
@@ -92,14 +89,15 @@ def _on_wire(result: gate.GateResult, max_slowdown: float) -> schemas.GateResult
         rounds=result.rounds,
         reference_us=result.reference * 1e6,
         candidate_us=result.candidate * 1e6,
-        functions=_functions(result.functions),
+        functions=_functions(result.functions, sources),
     )
 
 
-def _functions(functions: Sequence[gate.GateOutcome]) -> list[schemas.GateFunction]:
+def _functions(functions: Sequence[gate.GateOutcome], sources: Mapping[str, str | None]) -> list[schemas.GateFunction]:
     return [
         schemas.GateFunction(
             name=each.name,
+            source=sources.get(each.workload_hash),
             workload_hash=each.workload_hash,
             change=each.change,
             reference_us=None if each.reference is None else each.reference * 1e6,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from db.errors import NotFound
+from db.views import TaskView
 from loopwright import schemas
 from loopwright.codegen.kinds import JobState
+from loopwright.codegen.source_text import shortened
 from service.context import Context
 from service.identity.visitor import Visitor
 from service.problems import ProblemError
@@ -57,9 +59,18 @@ def _of_job(ctx: Context, name: str, user: str) -> tuple[str, list[schemas.Refer
     if not tasks:
         detail = f"The reference, job {job.id}, has no function to compare with. Give a job with tasks."
         raise ProblemError(422, "no-reference", detail)
-    return job.id, [
+    return job.id, functions_of(tasks)
+
+
+def functions_of(tasks: Sequence[TaskView]) -> list[schemas.ReferenceFunction]:
+    """Return the functions of a job, each with the record of its best."""
+    return [
         schemas.ReferenceFunction(
-            name=task.name, workload_hash=task.workload_hash, weight=task.weight, record_id=task.record_id or ""
+            name=task.name,
+            workload_hash=task.workload_hash,
+            weight=task.weight,
+            record_id=task.record_id or "",
+            source=shortened(task.sources) or None,
         )
         for task in tasks
     ]

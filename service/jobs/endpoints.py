@@ -98,7 +98,9 @@ def list_jobs(
     owner: Annotated[str | None, Query(description="Only jobs of this user")] = None,
     group: Annotated[str | None, Query(description="Only jobs of this group, in the order of its targets")] = None,
     name: Annotated[str | None, Query(description="Only jobs of this name")] = None,
-    q: Annotated[str, Query(max_length=200, description="Part of a name, or an id's beginning")] = "",
+    q: Annotated[
+        str, Query(max_length=200, description="Part of a name or of the place of a call, or an id's beginning")
+    ] = "",
     since: Annotated[AwareDatetime | None, Query(description="Only jobs that were submitted then or later")] = None,
     tag: Annotated[str | None, Query(max_length=64, description="Only jobs with this tag")] = None,
     sort: Annotated[schemas.JobSort, Query(description="Column to sort by")] = "created",

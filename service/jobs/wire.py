@@ -14,6 +14,7 @@ from db.views import (
     JobChanged,
     JobView,
     Rechecked,
+    SpeedupInterval,
     TaskChanged,
     TaskView,
     TrialFinished,
@@ -155,6 +156,7 @@ def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | No
     latency = after if time is None else time.secs
     untuned = before if time is None or time.baseline_secs is None else time.baseline_secs
     certified = tasks[0].interval if len(tasks) == 1 else None
+    speedup = certified if time is None else time.speedup
     return schemas.ModelLatency(
         baseline_us=before * 1e6,
         best_us=after * 1e6,
@@ -162,8 +164,8 @@ def model(view: JobView, tasks: Sequence[TaskView]) -> schemas.ModelLatency | No
         measured_us=None if time is None else micros(time.secs),
         baseline_measured_us=None if time is None else micros(time.baseline_secs),
         latency_us=latency * 1e6,
-        speedup=untuned / latency,
-        interval=interval(certified if time is None else time.speedup),
+        speedup=untuned / latency if speedup is None else speedup.value,
+        interval=interval(speedup),
     )
 
 
@@ -199,6 +201,12 @@ def trial(view: TrialView) -> schemas.Trial:
     )
 
 
+def _speedup(baseline: float | None, best: float | None, certified: SpeedupInterval | None) -> float | None:
+    if certified is None:  # as in events of earlier releases
+        return None if baseline is None or best is None else baseline / best
+    return certified.value
+
+
 def event(view: EventView) -> schemas.Event:
     match view.change:
         case JobChanged(state, error):
@@ -209,7 +217,7 @@ def event(view: EventView) -> schemas.Event:
                 state=task_state,
                 baseline_us=micros(baseline),
                 best_us=micros(best),
-                speedup=None if baseline is None or best is None else baseline / best,
+                speedup=_speedup(baseline, best, range_),
                 interval=interval(range_),
                 certified=best is not None,
                 at=view.created_at,

@@ -1,1 +1,1 @@
-"""Endpoints of the overview and of the leaderboard of bests."""
+"""Endpoints of the overview and of the list of best schedules."""

@@ -1,4 +1,4 @@
-"""``/overview`` and ``/leaderboard``."""
+"""``/overview`` and ``/best-schedules``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
 from db.engine.changes import Topic
-from db.results.leaderboard import LeaderboardQuery, LeaderboardRow
+from db.results.best_schedules import BestSchedule, BestScheduleQuery
 from loopwright import schemas
 from loopwright.codegen.machine.names import machine_name
 from loopwright.codegen.source_text import shortened
@@ -35,18 +35,20 @@ _COUNTED_SECONDS = 5.0
 
 
 async def _query(
-    q: Annotated[str, Query(max_length=200, description="Part of a name or an op, or a hash's beginning")] = "",
+    q: Annotated[
+        str, Query(max_length=200, description="Part of a name, an op or the place of a call, or a hash's beginning")
+    ] = "",
     target: Annotated[str | None, Query(description="Kind of target: llvm or cuda")] = None,
     device_class: Annotated[str | None, Query(description="Id of a device class")] = None,
     op: Annotated[str | None, Query(description="What functions compute, such as matmul")] = None,
-    sort: Annotated[schemas.LeaderboardSort, Query(description="Column to sort by")] = "created",
+    sort: Annotated[schemas.BestScheduleSort, Query(description="Column to sort by")] = "created",
     order: Annotated[Literal["asc", "desc"] | None, Query(description="Without it, what suits the column")] = None,
-) -> LeaderboardQuery:
+) -> BestScheduleQuery:
     descending = sort in ("created", "speedup", "peak", "baseline") if order is None else order == "desc"
-    return LeaderboardQuery(q.strip(), target, device_class, op, sort, descending)
+    return BestScheduleQuery(q.strip(), target, device_class, op, sort, descending)
 
 
-Filtered = Annotated[LeaderboardQuery, Depends(_query)]
+Filtered = Annotated[BestScheduleQuery, Depends(_query)]
 
 
 @router.get("/overview")
@@ -57,7 +59,7 @@ def get_overview(ctx: Ctx) -> schemas.Overview:
         totals = ctx.database.totals()
         workers = ctx.database.workers.count(LIVE_SECONDS)
         trials_last_hour = _recent_trials(ctx)
-        gainers = ctx.database.leaderboard.gainers(_RECENT, _SHOWN)
+        gainers = ctx.database.best_schedules.gainers(_RECENT, _SHOWN)
     return schemas.Overview(
         jobs_running=totals.jobs.get("running", 0),
         jobs_queued=totals.jobs.get("queued", 0),
@@ -81,25 +83,25 @@ def _recent_trials(ctx: Context) -> int:
     return ctx.recent_trials.get((ctx.viewer, period), lambda: ctx.database.trials_within(_HOUR))
 
 
-@router.get("/leaderboard")
+@router.get("/best-schedules")
 @kept(LONGEST_SECONDS, Topic.OTHER)
-def get_leaderboard(
+def get_best_schedules(
     ctx: Ctx,
     query: Filtered,
     offset: Annotated[int, Query(ge=0, le=2**31 - 1, description="Rows to leave out at the beginning")] = 0,
     limit: Annotated[int, Query(ge=1, le=500, description="Rows at most")] = 50,
-) -> schemas.Leaderboard:
+) -> schemas.BestSchedules:
     """List the certified best of each workload and device class, in any order, from any row."""
-    rows, total = ctx.database.leaderboard.page(query, offset, limit)
-    return schemas.Leaderboard(items=[_row(row) for row in rows], total=total)
+    rows, total = ctx.database.best_schedules.page(query, offset, limit)
+    return schemas.BestSchedules(items=[_row(row) for row in rows], total=total)
 
 
-@router.get("/leaderboard/filters")
+@router.get("/best-schedules/filters")
 @kept(LONGEST_SECONDS, Topic.OTHER)
-def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
-    """Return the values by which the leaderboard can be filtered."""
-    found = ctx.database.leaderboard.filters()
-    return schemas.LeaderboardFilters(
+def get_best_schedules_filters(ctx: Ctx) -> schemas.BestScheduleFilters:
+    """Return the values by which the list of best schedules can be filtered."""
+    found = ctx.database.best_schedules.filters()
+    return schemas.BestScheduleFilters(
         ops=[schemas.OpCount(op=op, bests=bests) for op, bests in found.ops],
         device_classes=[
             schemas.DeviceClassCount(
@@ -113,19 +115,19 @@ def get_leaderboard_filters(ctx: Ctx) -> schemas.LeaderboardFilters:
     )
 
 
-@router.get("/leaderboard.csv", response_class=StreamingResponse, responses=file_response("text/csv"))
+@router.get("/best-schedules.csv", response_class=StreamingResponse, responses=file_response("text/csv"))
 @kept(LONGEST_SECONDS, Topic.OTHER)
-def get_leaderboard_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
+def get_best_schedules_csv(ctx: Ctx, query: Filtered) -> StreamingResponse:
     """Return all rows that match the filters as CSV: latencies in microseconds, shares as fractions."""
     return StreamingResponse(
-        _csv(_row(row) for row in ctx.database.leaderboard.all(query)),
+        _csv(_row(row) for row in ctx.database.best_schedules.all(query)),
         media_type="text/csv",
         headers={"Content-Disposition": 'attachment; filename="loopwright-bests.csv"'},
     )
 
 
-def _row(row: LeaderboardRow) -> schemas.LeaderboardRow:
-    return schemas.LeaderboardRow(
+def _row(row: BestSchedule) -> schemas.BestSchedule:
+    return schemas.BestSchedule(
         workload_hash=row.workload_hash,
         name=row.name,
         op=row.op,
@@ -160,9 +162,9 @@ _SPELLED: dict[str, Any] = {
 _ROWS_A_CHUNK = 500
 
 
-def _csv(rows: Iterable[schemas.LeaderboardRow]) -> Iterator[str]:
+def _csv(rows: Iterable[schemas.BestSchedule]) -> Iterator[str]:
     """Some hundred lines at a time."""
-    names = list(schemas.LeaderboardRow.model_fields)
+    names = list(schemas.BestSchedule.model_fields)
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from db.views import RecheckView
 from loopwright import schemas
+from loopwright.codegen.source_text import shortened
 from service.records.wire import signed
 from service.units import micros
 
@@ -12,6 +13,7 @@ def recheck(view: RecheckView) -> schemas.Recheck:
     return schemas.Recheck(
         workload_hash=view.workload_hash,
         name=view.name,
+        source=shortened(view.sources) or None,
         certificate_id=view.certificate_id,
         record_id=view.trial_id,
         reason=view.reason,

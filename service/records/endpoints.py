@@ -59,12 +59,16 @@ def list_records(
     paging: Paging,
     workload_hash: HashQuery = None,
     target: TargetQuery = None,
+    q: Annotated[
+        str, Query(max_length=200, description="Part of a name or of the place of a call, or a hash's beginning")
+    ] = "",
     sort: Annotated[Literal["newest", "latency"], Query(description="The newest or the fastest first")] = "newest",
 ) -> schemas.Page[schemas.Record]:
     """List measured trials."""
     page = ctx.database.records.page(
         workload_hash=workload_hash,
         device_class_id=_class(ctx, target),
+        search=q.strip(),
         sort=sort,
         page_size=paging.size,
         page_token=paging.token,

@@ -125,6 +125,7 @@ def best(view: BestView) -> schemas.Best:
     return schemas.Best(
         workload_hash=view.certificate.workload_hash,
         name=view.name,
+        source=shortened(view.sources) or None,
         target=json.loads(view.target_json),
         device_class=view.certificate.device_class_id,
         record_id=view.certificate.trial_id,

@@ -220,7 +220,7 @@ def test_each_fact_of_ten_jobs_has_one_value_everywhere(
 
 def _read_bests(service: PlayedService, facts: Facts, jobs: list[schemas.Job]) -> None:
     """Read the bests' list, its file, and the certificates of the jobs' records."""
-    text = service.http.get("/api/v1/leaderboard.csv").text
+    text = service.http.get("/api/v1/best-schedules.csv").text
     listed = {row["record_id"]: row for row in csv.DictReader(io.StringIO(text))}
     for job in jobs:
         for task in job.tasks:

@@ -271,7 +271,7 @@ def test_any_two_are_compared(page: Page, service: ServiceClient, job: dict[str,
 
 
 @pytest.mark.whole
-def test_the_leaderboard_leads_here(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
+def test_the_best_schedules_lead_here(page: Page, service: ServiceClient, job: dict[str, Any]) -> None:
     page.get_by_role("link", name="Best schedules", exact=True).click()
     [task] = job["tasks"]
     page.get_by_role("textbox", name="Search").fill(task["workload_hash"][:12])

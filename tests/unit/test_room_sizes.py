@@ -30,8 +30,8 @@ CEILINGS = {
     # Functions that are compiled once for all models, a cache that is loaded without the client's models, fetching
     # ahead, and names of machines. Mapped weights, calls by what they are about, squeeze and excite with the functions
     # around it, norms of groups, rows of a head among threads. Columns and channels of quantised models that no vector
-    # divides.
-    "client": 45_880,
+    # divides. Pages of jobs that sign in, places of bests.
+    "client": 46_050,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
     "tuner": 8_450,
@@ -45,11 +45,13 @@ CEILINGS = {
     # Leases of devices, and an archive of what is deleted. Versions of what is stored and of parts of it, statements
     # that are made once, and transactions that count themselves. Statements of claims, submissions, outcomes and pages
     # that are made once, each a function with its parameters, waiting for a server's connections, and keys of bests.
-    "db": 11_200,
+    # Search by place.
+    "db": 11_240,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
     # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers,
     # the topics that they show, and a look-up of records.
-    "service": 11_080,
+    # Places of bests and gates.
+    "service": 11_110,
     "scripts": 1_020,
     "docs": 600,
     "deploy": 400,
@@ -66,7 +68,8 @@ CEILINGS = {
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them. Compiled functions
     # of all models. The form of submissions. Servers without a free connection.
-    "tests": 64_400,
+    # Search by place.
+    "tests": 64_540,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 16_300,

@@ -16,10 +16,12 @@ from loopwright.applying.lookup import Ask, LookedUp, look_up
 from loopwright.applying.report import AppliedFunction, ApplyReport, Outcome
 from loopwright.codegen.functions import has_relax, used_prim_funcs
 from loopwright.codegen.graph.layout import layout_notes
+from loopwright.codegen.graph.sources import places
 from loopwright.codegen.program import schedule
 from loopwright.codegen.program.build import compile_module, executable_passes
 from loopwright.codegen.program.digest import normal_form
 from loopwright.codegen.program.lowered_bounds import proving
+from loopwright.codegen.source_text import shortened
 from loopwright.codegen.versions import VECTOR_MATH_VERSION, check_codegen_version
 from loopwright.codegen.weights.prepacking import fold_packing
 from loopwright.frontends.program import Program
@@ -40,16 +42,17 @@ def apply(model: LookedUp) -> tuple[tvm.IRModule, ApplyReport]:
 
 def report_on(model: LookedUp) -> ApplyReport:
     """Return what becomes of each function of a looked-up model. Raises UnsupportedVersion as `apply` does."""
-    report = []
+    report, sources = [], places(model.module)
     for var, _ in used_prim_funcs(model.module):
-        best, prediction = model.bests.get(str(var.name_hint)), model.predictions.get(str(var.name_hint))
+        name = str(var.name_hint)
+        best, prediction, source = model.bests.get(name), model.predictions.get(name), shortened(sources.get(name, ()))
         outcome: Outcome = "missed"
         if best is not None:
             check_codegen_version(best.codegen_version)
             outcome = "baseline" if best.trace is None else "tuned"
         elif prediction is not None and prediction.trace is not None:
             outcome = "predicted"
-        report.append(AppliedFunction(str(var.name_hint), outcome, best, prediction))
+        report.append(AppliedFunction(name, outcome, best, prediction, source or None))
     return ApplyReport(tuple(report), notes=layout_notes(model.module))
 
 

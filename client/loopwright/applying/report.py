@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from loopwright.codegen.host import threads as runtime_threads
+from loopwright.results.tables import titled
 from loopwright.results.units import ratio
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class AppliedFunction:
     """Its best; None if none is known."""
     prediction: Prediction | None = None
     """What the prior would do about it; None if its best is known, or nothing was predicted."""
+    source: str | None = None
+    """Where the model calls it: modules of PyTorch or nodes of ONNX; None if that is not known."""
 
     def of(self, shape: str) -> AppliedFunction:
         """Return this function with a name that contains the shape, for a model with several shapes."""
@@ -170,7 +173,8 @@ class ApplyReport:
             )
             tf32 = ", in TF32" if function.best and function.best.math == "tf32" else ""
             packs = ", its weight packed once" if function.best and function.best.packs_weight else ""
-            lines.append(f"  {function.name}: {function.outcome}{gain}{tf32}{packs}{_predicted(function.prediction)}")
+            how = f"{gain}{tf32}{packs}{_predicted(function.prediction)}"
+            lines.append(f"  {titled(function)}: {function.outcome}{how}")
         for each in self.served:
             if each.smallest is None:
                 lines.append(f"  {self.symbol}={each.extent}: untuned, since no certificate says that tuned is faster")

@@ -19,6 +19,7 @@ def written(report: ApplyReport, answer: schemas.LookupAnswer | None) -> str:
             "outcome": each.outcome,
             "workload_hash": each.best and each.best.workload_hash,
             "prediction": each.prediction and asdict(each.prediction),
+            "source": each.source,
         }
         for each in report.functions
     ]
@@ -60,6 +61,7 @@ class StoredReport:
                 each["outcome"],
                 bests.get(each["workload_hash"]),
                 each["prediction"] and Prediction(**each["prediction"]),
+                each.get("source"),
             )
             for each in fields["functions"]
         )

@@ -195,7 +195,8 @@ class JobCalls(ShapeCalls):
             name: only jobs of this name.
             states: only jobs in one of these states.
             tag: only jobs with this tag.
-            search: only jobs whose name contains this, or whose id begins with it.
+            search: only jobs whose name contains this, whose model calls a function at a place with this in its name,
+                or whose id begins with it.
             since: only jobs that were submitted then or later; a time with its zone.
             sort: ``"created"``, ``"name"``, or ``"gain"``: those first that save most of one run of their model.
         """

@@ -37,7 +37,7 @@ class RecordCalls(Connection):
         return Listing(self._transport.pages(Best, f"{API}/bests", **query), BESTS)
 
     def records(
-        self, workload_hash: str | None = None, target: Any = None, sort: str = "latency"
+        self, workload_hash: str | None = None, target: Any = None, sort: str = "latency", *, search: str | None = None
     ) -> Listing[schemas.Record]:
         """Return measured trials.
 
@@ -45,11 +45,13 @@ class RecordCalls(Connection):
             workload_hash: only trials of this workload.
             target: only trials for this target.
             sort: ``"latency"`` for the fastest first, or ``"newest"``.
+            search: only trials of functions with this in their name or in the place where a model calls them, or whose
+                hash begins with it.
 
         Returns:
             A list that is read page by page, and shown as a table in terminals and notebooks.
         """
-        query = {"workload_hash": workload_hash, "sort": sort, "page_size": PAGE_SIZE}
+        query = {"workload_hash": workload_hash, "q": search, "sort": sort, "page_size": PAGE_SIZE}
         if target is not None:
             query["target"] = as_text(target)
         return Listing(self._transport.pages(schemas.Record, f"{API}/records", **query), RECORDS)

@@ -9,7 +9,16 @@ import typer
 
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_job
+from loopwright.client import Client
 from loopwright.jobs.job import Job
+from loopwright.session import config
+
+
+def page_of(context: typer.Context, client: Client, job: Job) -> str:
+    """Return the address of a job's page. On this machine's own service, it signs a browser in, once."""
+    if config.names_a_service(context.find_root().obj[0]):
+        return job.url
+    return client.access.login_url(job.page)
 
 
 def tell_link(job: Job, address: str | None = None) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from loopwright import schemas
 from loopwright.cli import following
-from loopwright.cli.following import follow, tell_link, waiting
+from loopwright.cli.following import follow, page_of, tell_link, waiting
 from loopwright.cli.options import (
     ExactMath,
     JobId,
@@ -112,12 +112,14 @@ def submit(
         if target and len(target) > 1:
             group = client.submit(source, targets=target, **options)
             _tell_submitted(client, group.jobs, max_trials)
+            if web:  # the page of each of them names the others
+                typer.launch(page_of(context, client, group.jobs[0]))
             _follow_group(group, wait, as_json)
             return
         job = client.submit(source, target[0] if target else "auto", **options)
         _tell_submitted(client, [job], max_trials)
         if web:
-            typer.launch(job.url)
+            typer.launch(page_of(context, client, job))
         _follow_or_tell(job, wait, as_json)
 
 
@@ -131,7 +133,9 @@ def list_(
         list[schemas.JobState] | None, typer.Option(help="Only jobs in this state; repeat for more.")
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Only jobs with this tag.")] = None,
-    search: Annotated[str | None, typer.Option(help="Only jobs with this in their name.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="Only jobs with this in their name, or in that of a part of their model.")
+    ] = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -174,11 +178,14 @@ def show(
     all_tasks: Annotated[
         bool, typer.Option("--all", help="Show all tasks and figures, including tasks that take hardly any time.")
     ] = False,
+    web: Web = False,
     as_json: Json = False,
 ) -> None:
     """Show a job and its tasks, sorted by their share of the model's time."""
     with connect(context) as client:
         job = named_job(client, job_id)
+        if web:
+            typer.launch(page_of(context, client, job))
     if not as_json:
         tell_link(job)
     following.show(job, as_json, all_tasks)
@@ -237,11 +244,12 @@ def open_(context: typer.Context, job_id: JobId, as_json: Json = False) -> None:
     """Print the address of a job's page in the dashboard, and open it in the browser if there is one."""
     with connect(context) as client:
         job = named_job(client, job_id)
+        address = job.url if as_json else page_of(context, client, job)
     if as_json:
-        print_json({"url": job.url})
+        print_json({"url": address})
     else:
-        print_line(job.url)
-        typer.launch(job.url)
+        print_line(address)
+        typer.launch(address)
 
 
 @app.command()
@@ -249,11 +257,15 @@ def wait(
     context: typer.Context,
     job_id: JobId,
     timeout: Annotated[float | None, typer.Option(min=0, help="Maximum seconds to wait.")] = None,
+    web: Web = False,
     as_json: Json = False,
 ) -> None:
     """Wait until a job is finished, with progress bars; exit status 1 if it did not succeed."""
     with connect(context) as client:
-        follow(named_job(client, job_id), timeout, as_json)
+        job = named_job(client, job_id)
+        if web:
+            typer.launch(page_of(context, client, job))
+        follow(job, timeout, as_json)
 
 
 @app.command()
@@ -282,6 +294,7 @@ def resubmit(
         bool | None, typer.Option("--force/--no-force", help="Search even if the database has a certified best.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job is finished.")] = False,
+    web: Web = False,
     as_json: Json = False,
 ) -> None:
     """Submit a job's program again, with the same target, space and options unless given."""
@@ -296,6 +309,8 @@ def resubmit(
         job = named_job(client, job_id).resubmit(
             seed=seed, force=force, **{key: each for key, each in limits.items() if each is not None}
         )
+        if web:
+            typer.launch(page_of(context, client, job))
         _follow_or_tell(job, wait, as_json)
 
 
@@ -309,7 +324,7 @@ def events(
     """Print the events of a job, as they happen, until it is finished; with --json, one object per line."""
     with connect(context) as client:
         job = named_job(client, job_id)
-        names = {task.workload_hash: called(task) for task in job.tasks}
+        names = {each.workload_hash: called(each) for each in job.tasks or job.rechecks()}
         for event in job.events(after):
             if as_json:
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)

@@ -26,12 +26,16 @@ def list_(
     context: typer.Context,
     workload: Annotated[str | None, typer.Option(help="Only records of the workload with this hash.")] = None,
     target: Annotated[str | None, typer.Option(help='Only records of this target; may be "auto".')] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(help="Only records of functions with this in their name, or in that of the part of a model."),
+    ] = None,
     limit: Limit = 20,
     as_json: Json = False,
 ) -> None:
     """List measured trials, the fastest first."""
     with connect(context) as client:
-        records = list(itertools.islice(client.records(workload, target), limit))
+        records = list(itertools.islice(client.records(workload, target, search=search), limit))
     if as_json:
         print_json(records)
     else:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from loopwright import schemas
 from loopwright.cli.following import waiting
 from loopwright.cli.options import (
     ExactMath,
@@ -27,7 +26,7 @@ from loopwright.cli.views import show_best, show_plan
 from loopwright.client import Client
 from loopwright.codegen.host.threads import environment
 from loopwright.model import Tune
-from loopwright.results.tables import RECHECKS
+from loopwright.results.tables import RECHECKS, titled
 from loopwright.results.units import ratio
 
 app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
@@ -107,7 +106,7 @@ def apply(
     if not output:
         print(text)
     # The program may go on to another command: what is said about it stands apart from it.
-    _say(report, output, error=output is None)
+    _say(client, output, error=output is None)
 
 
 @app.command()
@@ -141,7 +140,7 @@ def compile(
     if as_json:
         print_json({**report, "output": str(output)})
     else:
-        _say(report, output)
+        _say(client, output)
         assert client.last_report is not None
         for threads in client.last_report.threads[-1:]:
             variables = " ".join(f"{name}={value}" for name, value in environment(threads).items())
@@ -164,12 +163,13 @@ def _report(client: Client) -> dict[str, Any]:
     return {"functions": functions, "served": [asdict(each) for each in client.last_report.served]}
 
 
-def _say(report: dict[str, Any], output: Path | None, error: bool = False) -> None:
-    for function in report["functions"]:
-        best = None if function["best"] is None else schemas.Best.model_validate(function["best"])
+def _say(client: Client, output: Path | None, error: bool = False) -> None:
+    assert client.last_report is not None
+    for function in client.last_report.functions:
+        best = function.best
         gain = "" if best is None else f", {ratio(best.speedup, best.certificate.interval)}"
-        if function["outcome"] == "predicted":
+        if function.outcome == "predicted":
             gain = ", not certified"
-        print_line(f"{function['name']}: {function['outcome']}{gain}", error)
+        print_line(f"{titled(function)}: {function.outcome}{gain}", error)
     if output:
         print_line(f"written to {output}")

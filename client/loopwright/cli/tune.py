@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.following import show, waiting
+from loopwright.cli.following import page_of, show, waiting
 from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, ModelFile, Web, connect, default_name, to_model
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.service import start_in
@@ -76,7 +76,7 @@ def tune(
             until="plateau",
             name=name or default_name(model),
         )
-        address = client.access.login_url(job.page) if is_local else job.url
+        address = page_of(context, client, job)
         if web:
             typer.launch(address)
         with waiting(job, is_told=not as_json, address=address):

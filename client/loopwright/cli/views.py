@@ -153,7 +153,8 @@ def show_event(event: JobEvent, task_names: dict[str, str]) -> None:
         best = f"{latency(data['best_us'])}, {_speedup(data)}" if data.get("best_us") is not None else None
         line = f"{task}: {_joined(data['state'], best, 'certified' if data.get('certified') else None)}"
     elif event.type == "recheck":
-        line = _joined(f"{data['name']}: {data['result']['verdict']}", data["result"]["message"])
+        name = task_names.get(data["workload_hash"], data["name"])
+        line = _joined(f"{name}: {data['result']['verdict']}", data["result"]["message"])
     else:
         line = f"{task} #{data['number']}: {_outcome(data)} ({data['origin']})"
     print_line(f"{event.id:>6}  {event.type:<7}  {line}")
@@ -178,6 +179,7 @@ def show_best(best: schemas.Best) -> None:
     kind = "the unscheduled program is the best" if best.is_baseline else "schedule found"
     facts = [
         ("workload", f"{best.workload_hash} ({best.name})"),
+        *([] if best.source is None else [("source", best.source)]),
         ("target", json.dumps(best.target, sort_keys=True)),
         ("device class", best.device_class),
         ("record", best.record_id),

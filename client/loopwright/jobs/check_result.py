@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from loopwright import schemas
 from loopwright.errors import CheckFailed
 from loopwright.jobs.job import Job
-from loopwright.results.tables import GATE
+from loopwright.results.tables import GATE, titled
 from loopwright.results.units import latency
 from loopwright.session.transport import body
 
@@ -93,7 +93,7 @@ class CheckResult:
             xml.SubElement(whole, "failure", message=self.caption)
         xml.SubElement(whole, "system-out").text = self.caption
         for function in functions:
-            case = xml.SubElement(suite, "testcase", classname="loopwright", name=function.name)
+            case = xml.SubElement(suite, "testcase", classname="loopwright", name=titled(function))
             if function.change == "failed":
                 xml.SubElement(case, "failure", message=function.message or "")
             xml.SubElement(case, "system-out").text = ", ".join(GATE.row(function)[1:])
@@ -112,7 +112,13 @@ def write_reference(job: Job, path: Path) -> Path:
     if job.state != "succeeded" or any(task.record_id is None for task in job.tasks):
         raise CheckFailed(f"job {job.id} is {job.state}; a reference needs a certified best of each function")
     functions = [
-        {"name": task.name, "workload_hash": task.workload_hash, "weight": task.weight, "record_id": task.record_id}
+        {
+            "name": task.name,
+            "workload_hash": task.workload_hash,
+            "weight": task.weight,
+            "record_id": task.record_id,
+            "source": task.source,
+        }
         for task in job.tasks
     ]
     path.write_text(json.dumps({"job": job.id, "name": job.name, "functions": functions}, indent=2), encoding="utf-8")

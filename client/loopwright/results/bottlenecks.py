@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopwright import schemas
-from loopwright.results.tables import ALIKE, Column, Layout, Row, called, changed
+from loopwright.results.tables import ALIKE, Column, Layout, Row, called, changed, titled
 from loopwright.results.units import interval_words, latency, plural, ratio
 
 
@@ -86,7 +86,7 @@ def _gain(function: schemas.Bottleneck) -> float | None:
 def _row(function: schemas.Bottleneck) -> Row:
     gain = _gain(function)
     return (
-        function.name if function.source is None else f"{function.source} {function.name}",
+        titled(function),
         latency(function.us),
         "-" if function.model_share is None else _share(function.model_share),
         function.limit or "-",

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from loopwright import schemas
 from loopwright.results.units import latency, plural, ratio
@@ -27,6 +27,17 @@ ALIKE = 1.005
 """Latencies whose ratio is smaller are shown as 1.00x."""
 
 Row = Sequence[str]
+
+
+class Function(Protocol):
+    """A function of a model: its name, and where the model calls it, if that is known."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str | None: ...
+
+
 Item = TypeVar("Item", bound="BaseModel")
 Shown = TypeVar("Shown", contravariant=True)
 
@@ -137,7 +148,7 @@ def _task(task: schemas.Task) -> Row:
     found_by = {"database": "database", "joined": "another job"}
     searched = "first choice" if task.trials == 1 and task.answered_from == "search" else plural(task.trials, "trial")
     return (
-        task.name if task.source is None else f"{task.source} {task.name}",
+        titled(task),
         str(task.weight),
         "-" if task.model_share is None else f"{task.model_share:.1%}",
         latency(task.baseline_us),
@@ -155,7 +166,7 @@ def _library(task: schemas.Task) -> str:
     return f", {task.library.name.split()[0]} {ratio(task.best_us / task.library.us)} faster"
 
 
-def called(function: schemas.Task | schemas.Bottleneck | schemas.Record) -> str:
+def called(function: Function) -> str:
     """Return what people call a function: where the model calls it, or else its name.
 
     A place without a word, as that of a layer of ``nn.Sequential``, goes with the name.
@@ -163,6 +174,11 @@ def called(function: schemas.Task | schemas.Bottleneck | schemas.Record) -> str:
     if function.source is None:
         return function.name
     return function.source if _LETTER.search(function.source) else f"{function.source} ({function.name})"
+
+
+def titled(function: Function) -> str:
+    """Return where the model calls a function, and its name, by which functions that are called at one place differ."""
+    return function.name if function.source is None else f"{function.source} {function.name}"
 
 
 def _target(named: tuple[str, schemas.Job]) -> Row:
@@ -181,7 +197,7 @@ def _target(named: tuple[str, schemas.Job]) -> Row:
 
 def _best(best: schemas.Best) -> Row:
     return (
-        best.name,
+        titled(best),
         best.workload_hash[:12],
         latency(best.baseline_us),
         latency(best.best_us),
@@ -265,7 +281,7 @@ def _engine(engine: schemas.ComparedEngine) -> Row:
 def _recheck(best: schemas.Recheck) -> Row:
     result = best.result
     return (
-        best.name,
+        titled(best),
         "-" if result is None else result.verdict,
         latency(best.certified_best_us),
         latency(None if result is None else result.best_us),
@@ -309,7 +325,7 @@ def _range(found: schemas.Range | None) -> str:
 
 def _gate(function: schemas.GateFunction) -> Row:
     return (
-        function.name,
+        titled(function),
         function.change,
         latency(function.reference_us),
         latency(function.candidate_us),

@@ -21,6 +21,8 @@ class ReferenceFunction(Wire):
     """How often the model calls it."""
     record_id: Annotated[str, Field(min_length=1, max_length=100)]
     """The record whose program runs in the race."""
+    source: Annotated[str | None, Field(max_length=100_000)] = None
+    """Where the model calls it, as `Task.source`; None where that is not known."""
 
 
 class Gate(Wire):
@@ -48,6 +50,9 @@ class GateFunction(Wire):
 
     name: str
     """Name of the function."""
+    source: str | None = None
+    """Where the submitted model calls it, as `Task.source`, or the reference if the model lacks it; None where that is
+    not known."""
     workload_hash: str
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     change: Change

@@ -29,7 +29,8 @@ class HistoryPoint(Wire):
     best_us: float
     """Latency of the best schedule, in microseconds."""
     speedup: float
-    """``baseline_us / best_us``."""
+    """Speedup over the unscheduled program: the median of the ratios of the race's rounds, by which it decided.
+    ``baseline_us / best_us`` differs from it where the machine changed between the rounds."""
     interval: Range | None = None
     """The speedup with its interval, as `Certificate.interval`; None from services before they gave intervals."""
     spread: float

@@ -158,7 +158,7 @@ class Task(Wire):
     best_us: float | None
     """Best latency so far, in microseconds; None until one is measured."""
     speedup: float | None
-    """``baseline_us / best_us``; None until both are known."""
+    """As `Certificate.speedup`; before there is one, ``baseline_us / best_us``, and None until both are known."""
     interval: Range | None = None
     """The speedup with its interval, as `Certificate.interval`; None until the task is certified."""
     certified: bool
@@ -217,10 +217,10 @@ class ModelLatency(Wire):
     latency_us: float
     """What one run takes, as far as it is known: ``measured_us``, or ``best_us`` where that is None."""
     speedup: float
-    """``baseline_measured_us / latency_us``; if that was not timed ``baseline_us / latency_us``, which is low."""
+    """That of the certificate, if the model is one function; for several, the median of the ratios of the rounds in
+    which the two measured times were taken. Where those are missing, ``baseline_us / latency_us``, which is low."""
     interval: Range | None = None
-    """The speedup with its interval: that of the certificate, if the model is one function; for several, that of the
-    two measured times. None if the untuned model was not timed."""
+    """The speedup with its interval; None if the untuned model was not timed."""
 
     @property
     def untuned_us(self) -> float:
@@ -378,7 +378,7 @@ class TaskChanged(Wire):
     best_us: float | None
     """Latency of the best, in microseconds; None unless it is certified."""
     speedup: float | None
-    """``baseline_us / best_us``; None unless it is certified."""
+    """As `Certificate.speedup`; None unless it is certified."""
     interval: Range | None = None
     """The speedup with its interval, as `Certificate.interval`; None unless it is certified."""
     certified: bool

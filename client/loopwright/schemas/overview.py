@@ -1,4 +1,4 @@
-"""The leaderboard, and the figures of the overview."""
+"""The list of best schedules, and the figures of the overview."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from loopwright.schemas.base import Wire
 from loopwright.schemas.gates import Range
 from loopwright.schemas.workloads import Tensor
 
-LeaderboardSort = Literal["name", "op", "baseline", "best", "speedup", "peak", "created"]
+BestScheduleSort = Literal["name", "op", "baseline", "best", "speedup", "peak", "created"]
 
 
-class LeaderboardRow(Wire):
+class BestSchedule(Wire):
     """The certified best of a workload on a device class."""
 
     workload_hash: str
@@ -36,7 +36,8 @@ class LeaderboardRow(Wire):
     spread: float
     """Interquartile range of the race's samples of the best, divided by their median."""
     speedup: float
-    """``baseline_us / best_us``."""
+    """Speedup over the unscheduled program: the median of the ratios of the race's rounds, by which it decided.
+    ``baseline_us / best_us`` differs from it where the machine changed between the rounds."""
     interval: Range | None = None
     """The speedup with its interval, as `Certificate.interval`; None from services before they gave intervals."""
     is_baseline: bool
@@ -60,10 +61,10 @@ class LeaderboardRow(Wire):
     """Where the model of that job calls the function, as `Task.source`."""
 
 
-class Leaderboard(Wire):
+class BestSchedules(Wire):
     """Rows from ``offset`` on, and the total number of rows."""
 
-    items: list[LeaderboardRow]
+    items: list[BestSchedule]
     """The rows."""
     total: int
     """Rows that match the filters."""
@@ -91,8 +92,8 @@ class DeviceClassCount(Wire):
     """Bests of the device class."""
 
 
-class LeaderboardFilters(Wire):
-    """Values by which the leaderboard can be filtered, the most frequent first."""
+class BestScheduleFilters(Wire):
+    """Values by which the list of best schedules can be filtered, the most frequent first."""
 
     ops: list[OpCount]
     """What functions compute."""
@@ -128,5 +129,5 @@ class Overview(Wire):
     as often as the model calls it."""
     search_saved_s: float
     """Searching that tasks were spared that were answered from the database or joined another job's search."""
-    recent_bests: list[LeaderboardRow]
+    recent_bests: list[BestSchedule]
     """Of the newest 100 bests the ten that save most time a call, the largest saving first."""

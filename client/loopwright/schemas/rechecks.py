@@ -53,6 +53,8 @@ class Recheck(Wire):
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
     """Name of the function."""
+    source: str | None = None
+    """Where the model of the job that found it calls the function, as `Task.source`; None where that is not known."""
     certificate_id: str
     """Id of the best's certificate."""
     record_id: str

@@ -98,7 +98,8 @@ class Certificate(Wire):
     best_us: float
     """Latency of the best schedule, in microseconds."""
     speedup: float
-    """``baseline_us / best_us``."""
+    """Speedup over the unscheduled program: the median of the ratios of the race's rounds, by which it decided.
+    ``baseline_us / best_us`` differs from it where the machine changed between the rounds."""
     interval: Range | None = None
     """The speedup with its interval, from the ratios of the rounds; None from services before they gave intervals."""
     grade: Grade | None = None
@@ -135,6 +136,9 @@ class Best(Wire):
     """Digest of the function in its normalised form, which names the workload: 32 hexadecimal digits."""
     name: str
     """Name of the function."""
+    source: str | None = None
+    """Where the model of the job that found it calls the function, as `Task.source`; None where that is not known, and
+    in answers to lookups of models."""
     target: dict[str, Any]
     """TVM's target, as its JSON."""
     device_class: str
@@ -146,7 +150,8 @@ class Best(Wire):
     best_us: float
     """Latency of the best schedule, in microseconds."""
     speedup: float
-    """``baseline_us / best_us``."""
+    """Speedup over the unscheduled program: the median of the ratios of the race's rounds, by which it decided.
+    ``baseline_us / best_us`` differs from it where the machine changed between the rounds."""
     is_baseline: bool
     """Whether the unscheduled program is the best."""
     trace: list[Any] | None

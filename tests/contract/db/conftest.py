@@ -70,8 +70,8 @@ class World:
         args = (TensorInfo((1, *(int(extent) for extent in (extents or "784").split("x"))), "float32"),)
         return Workload(hash, family, f"name_{hash}", "{}", f"# {hash}", args)
 
-    def job(self, *hashes: str, **fields: Any) -> JobView:
-        """A queued job with one task a workload."""
+    def job(self, *hashes: str, sources: tuple[str, ...] = (), **fields: Any) -> JobView:
+        """A queued job with one task a workload, which its model calls at ``sources``."""
         limits = {limit.name: fields.pop(limit.name) for limit in dataclasses.fields(Budget) if limit.name in fields}
         required: dict[str, Any] = {
             "name": "job",
@@ -80,7 +80,8 @@ class World:
             "budget": Budget(**{"max_trials": 64} | limits),
         }
         new = NewJob(**required | fields)
-        return self.db.jobs.create(new, [TaskSpec(self.workload(hash), 2) for hash in hashes or ("w0",)], "0.27")
+        tasks = [TaskSpec(self.workload(hash), 2, sources=sources) for hash in hashes or ("w0",)]
+        return self.db.jobs.create(new, tasks, "0.27")
 
     def claim(self, seconds: float = 30) -> ClaimedJob:
         claimed = self.db.jobs.claim("controller", seconds)

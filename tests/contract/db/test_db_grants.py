@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import make_url
 
 from db import Database, migrate, revisions
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from db.upkeep.grants import CannotGrant
 from tests.contract.db.conftest import Clock, World
 from tests.support.postgres import new_database
@@ -69,7 +69,7 @@ def test_a_narrow_role_takes_a_job_from_its_submission_to_its_certificate(roles:
         world = World(db, clock)
         trials, certificate = world.measured(0.5, 0.25)
         assert db.records.get(trials[-1].id).certificate.id == certificate
-        assert len(list(db.leaderboard.all(LeaderboardQuery()))) == 1
+        assert len(list(db.best_schedules.all(BestScheduleQuery()))) == 1
     finally:
         db.close()
 

@@ -110,13 +110,13 @@ def test_a_best_that_does_not_hold_gives_way(world: World) -> None:
     assert best is not None
     assert (best.certificate.id, best.certificate.regressed_at) == (fastest, before)
     assert world.db.certificates.known("w0", world.device_class.id, best.certificate.space_hash, 1) is None
-    [row] = world.db.leaderboard.gainers(5, 5)
+    [row] = world.db.best_schedules.gainers(5, 5)
     assert row.regressed
     # An unclear race takes nothing back; one that shows that it holds does.
     checked(world, fastest, "unclear", holds=None)
-    assert world.db.leaderboard.gainers(5, 5)[0].regressed
+    assert world.db.best_schedules.gainers(5, 5)[0].regressed
     checked(world, fastest, "holds", holds=True)
-    assert not world.db.leaderboard.gainers(5, 5)[0].regressed
+    assert not world.db.best_schedules.gainers(5, 5)[0].regressed
 
 
 def test_what_came_of_it_is_stored_under_the_jobs_lease_and_told_as_an_event(world: World) -> None:

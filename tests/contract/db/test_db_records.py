@@ -11,10 +11,11 @@ from sqlalchemy.exc import IntegrityError
 from db import NotFound
 from db.devices import target_id
 from db.inputs import ImportedRecord
+from db.results.best_schedules import BestScheduleQuery
 from db.views import ImportCount
-from loopwright.codegen.kinds import FailureKind, JobState, Origin, SandboxLevel, Stage, ThrottleReason
+from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, SandboxLevel, Stage, ThrottleReason
 from loopwright.codegen.versions import CODEGEN_VERSION
-from tests.contract.db.conftest import World
+from tests.contract.db.conftest import BASELINE, World
 from tuner.errors import LeaseLost
 from tuner.types import BUILTIN_SPACE, DeviceClass, DeviceState, Failure, MeasureCandidate, Measured, Trial
 
@@ -110,6 +111,23 @@ def test_the_best_is_the_fastest_and_of_equals_the_newest(world: World) -> None:
     )  # fmt: skip
     assert best.certificate.trial_id == equal[1].id != trials[1].id
     assert world.db.certificates.best("w0", CUDA.id) is None
+
+
+def test_everything_that_shows_a_speedup_shows_that_of_the_rounds(world: World) -> None:
+    """The ratio of the medians is 0.5."""
+    claimed, task = world.started()
+    token = claimed.lease_token
+    trials = world.db.trials.propose(task.id, token, [BASELINE, MeasureCandidate("[0]", Origin.RANDOM)])
+    for trial in trials:
+        assert world.db.trials.finish(trial.id, token, Measured((1.0,), "worker"))
+    rounds = {"baseline_run_secs": (1.0, 1.0, 1.0), "best_run_secs": (0.5, 0.5, 0.5, *[2.0] * 4)}
+    stored = world.db.certificates.store(task.id, token, replace(world.certificate(trials[1], 0.5), **rounds), 64)
+    world.db.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
+    best = world.db.certificates.best("w0", world.device_class.id)
+    assert best is not None
+    rows, _ = world.db.best_schedules.page(BestScheduleQuery())
+    told = (stored, stored.value, best.certificate, rows[0], world.task(task.job_id))
+    assert [each.speedup for each in told] == [2.0] * 5
 
 
 def test_a_baseline_that_nothing_beats_is_the_best(world: World) -> None:

@@ -11,7 +11,7 @@ from db import Database, NotFound
 from db.access.views import Quota
 from db.access.visibility import Viewer, _criteria
 from db.inputs import WorkerReport
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from db.states import Scope
 from db.views import RecordView
 from loopwright.codegen.kinds import SandboxLevel
@@ -37,8 +37,8 @@ LISTS: dict[str, Callable[[Database], Any]] = {
     "records": lambda db: [view.id for view in db.records.page().items],
     "fastest records": lambda db: [view.id for view in db.records.page(sort="latency").items],
     "bests": lambda db: [view.certificate.id for view in db.certificates.bests().items],
-    "leaderboard": lambda db: [row.certificate_id for row in db.leaderboard.page(LeaderboardQuery())[0]],
-    "total": lambda db: db.leaderboard.page(LeaderboardQuery())[1],
+    "best schedules": lambda db: [row.certificate_id for row in db.best_schedules.page(BestScheduleQuery())[0]],
+    "total": lambda db: db.best_schedules.page(BestScheduleQuery())[1],
     "workloads with bests": lambda db: list(db.certificates.workloads_with_bests(None)),
     "bests of workloads": lambda db: [
         best.certificate.id for best in db.certificates.bests_of(["open-8", "secret-8"], None)
@@ -156,12 +156,12 @@ def test_a_best_does_not_name_the_private_job_that_found_it(world: World, privat
     world.job("secret-8")  # now everybody has the workload
 
     def named(viewer: Viewer) -> list[str | None]:
-        rows, _ = world.db.seen_by(viewer).leaderboard.page(LeaderboardQuery(text="secret"))
+        rows, _ = world.db.seen_by(viewer).best_schedules.page(BestScheduleQuery(text="secret"))
         return [row.job_id for row in rows]
 
     assert named(Viewer("ada")) == [private]
     assert named(Viewer("bob")) == [None]
-    assert [row.job_id for row in world.db.seen_by(Viewer("bob")).leaderboard.gainers(1, 1)] == [None]
+    assert [row.job_id for row in world.db.seen_by(Viewer("bob")).best_schedules.gainers(1, 1)] == [None]
 
 
 def test_the_conditions_of_a_viewer_are_made_once() -> None:

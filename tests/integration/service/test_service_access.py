@@ -34,7 +34,7 @@ def test_who_one_is(api: Api, guest: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/overview", "/leaderboard", "/leaderboard.csv", "/jobs", "/workers", "/records/export"]
+    "path", ["/overview", "/best-schedules", "/best-schedules.csv", "/jobs", "/workers", "/records/export"]
 )
 def test_a_guest_reads(api: Api, guest: dict[str, str], path: str) -> None:
     assert api.http.get(f"/api/v1{path}", headers=guest).status_code == 200

@@ -1,4 +1,4 @@
-"""What the dashboard's pages ask: overview, leaderboard, workload, record, fleet."""
+"""What the dashboard's pages ask: overview, best schedules, workload, record, fleet."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_overview(api: Api, job: dict[str, Any]) -> None:
     assert [row["record_id"] for row in found["recent_bests"]] == [job["tasks"][0]["record_id"]]
 
 
-def test_a_row_of_the_leaderboard(api: Api, job: dict[str, Any]) -> None:
-    found = api.get("/leaderboard")
+def test_a_row_of_the_best_schedules(api: Api, job: dict[str, Any]) -> None:
+    found = api.get("/best-schedules")
     assert found["total"] == 1
     (row,) = found["items"]
     (task,) = job["tasks"]
@@ -77,40 +77,40 @@ def test_a_row_of_the_leaderboard(api: Api, job: dict[str, Any]) -> None:
         ({"offset": 5}, 1),
     ],
 )
-def test_the_leaderboard_narrows(api: Api, query: dict[str, Any], total: int) -> None:
-    assert api.get("/leaderboard", **query)["total"] == total
+def test_the_best_schedules_narrow(api: Api, query: dict[str, Any], total: int) -> None:
+    assert api.get("/best-schedules", **query)["total"] == total
 
 
-def test_the_leaderboard_refuses_what_it_has_not(api: Api) -> None:
-    answer = api.http.get("/api/v1/leaderboard", params={"sort": "luck"}, headers=api.headers)
+def test_the_best_schedules_refuse_what_they_have_not(api: Api) -> None:
+    answer = api.http.get("/api/v1/best-schedules", params={"sort": "luck"}, headers=api.headers)
     assert answer.status_code == 422
     assert "sort" in answer.json()["detail"]
 
 
 @pytest.mark.usefixtures("job")
-def test_the_leaderboard_as_a_file(api: Api) -> None:
-    answer = api.http.get("/api/v1/leaderboard.csv", params={"op": "matmul"}, headers=api.headers)
+def test_the_best_schedules_as_a_file(api: Api) -> None:
+    answer = api.http.get("/api/v1/best-schedules.csv", params={"op": "matmul"}, headers=api.headers)
     assert answer.headers["Content-Type"].startswith("text/csv")
     (row,) = csv.DictReader(io.StringIO(answer.text))
-    (shown,) = api.get("/leaderboard")["items"]
+    (shown,) = api.get("/best-schedules")["items"]
     assert row["args"] == "float32[32x64] float32[64x64] float32[32x64]"
     assert float(row["best_us"]) == shown["best_us"]
     assert [float(end) for end in row["interval"].split()] == [shown["interval"][end] for end in ("low", "high")]
     assert set(row) == set(shown)
-    nothing = api.http.get("/api/v1/leaderboard.csv", params={"op": "none"}, headers=api.headers)
+    nothing = api.http.get("/api/v1/best-schedules.csv", params={"op": "none"}, headers=api.headers)
     assert nothing.text.splitlines() == answer.text.splitlines()[:1]
 
 
 def test_a_name_is_no_formula(api: Api, job: dict[str, Any]) -> None:
-    (shown,) = api.get("/leaderboard")["items"]
-    text = "".join(_csv([schemas.LeaderboardRow.model_validate(shown | {"name": "=1+1"})]))
+    (shown,) = api.get("/best-schedules")["items"]
+    text = "".join(_csv([schemas.BestSchedule.model_validate(shown | {"name": "=1+1"})]))
     (row,) = csv.DictReader(io.StringIO(text))
     assert row["name"] == "'=1+1"
 
 
 @pytest.mark.usefixtures("job")
-def test_what_the_leaderboard_can_be_narrowed_to(api: Api) -> None:
-    found = api.get("/leaderboard/filters")
+def test_what_the_best_schedules_can_be_narrowed_to(api: Api) -> None:
+    found = api.get("/best-schedules/filters")
     assert found["ops"] == [{"op": "matmul", "bests": 1}]
     assert [each["device_class"] for each in found["device_classes"]] == [MACHINE.id]
 

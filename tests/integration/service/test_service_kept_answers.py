@@ -34,8 +34,9 @@ def bob(api: Api) -> Api:
 
 
 PATHS = [
-    *("/jobs", "/jobs/{job}", "/jobs/{job}/trials", "/overview", "/leaderboard?sort=peak", "/leaderboard/filters"),
-    *("/leaderboard.csv", "/records?workload_hash={workload}", "/bests?workload_hash={workload}", "/workloads"),
+    *("/jobs", "/jobs/{job}", "/jobs/{job}/trials", "/overview", "/best-schedules?sort=peak"),
+    "/best-schedules/filters",
+    *("/best-schedules.csv", "/records?workload_hash={workload}", "/bests?workload_hash={workload}", "/workloads"),
     *("/workloads/{workload}", "/workloads/{workload}/history", "/workloads/{workload}/predictions", "/keys"),
     *("/workers", "/device-classes", "/targets", "/leases"),
 ]
@@ -95,6 +96,6 @@ def test_who_may_see_less_than_before_is_sent_less(api: Api, ada: Api, bob: Api)
 
 
 def test_an_invalid_request_has_no_tag(ada: Api) -> None:
-    answer = ask(ada, "/leaderboard?limit=0", "*")
+    answer = ask(ada, "/best-schedules?limit=0", "*")
     assert answer.status_code == 422
     assert "ETag" not in answer.headers

@@ -14,7 +14,7 @@ from benchmarks.database.questions import questions
 from benchmarks.database.seed import seed as seed_trials
 from benchmarks.leaderboard.seed import seed as seed_leaderboard
 from db.database import Database
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_the_leaderboard_is_read_as_any_other(url: str) -> None:
     seed_leaderboard(url, 60)
     database = Database(url)
     try:
-        rows, total = database.leaderboard.page(LeaderboardQuery(sort="speedup"), limit=10)
+        rows, total = database.best_schedules.page(BestScheduleQuery(sort="speedup"), limit=10)
         best = database.certificates.best(rows[0].workload_hash, rows[0].device_class_id)
     finally:
         database.close()

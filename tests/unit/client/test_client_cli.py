@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import webbrowser
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -156,14 +158,52 @@ def test_ids_are_links_in_terminals(service: FakeService, run: Command, monkeypa
         assert f";{service.url}/jobs/a\x1b\\a" in run("job", *words).out
 
 
-def test_the_page_of_a_job_is_opened(service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    service.on("GET", "/api/v1/jobs/job-1", job_json("running"))
-    opened: list[str] = []
-    monkeypatch.setattr("typer.launch", opened.append)
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """The addresses that a browser was started with: a program that BROWSER names, as on a machine without xdg-open."""
+    browser, log = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> {log}\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # what it found for another BROWSER
+    return lambda: log.read_text().splitlines()
+
+
+def test_the_page_of_a_job_is_opened(
+    service: FakeService, run: Command, program: str, opened: Callable[[], list[str]]
+) -> None:
+    group = {"id": "g", "jobs": [job_json("succeeded"), job_json("succeeded", id="job-2", target={"kind": "cuda"})]}
+    service.on("POST", "/api/v1/jobs", lambda request: Answer(group if request.json()["targets"] else job_json(), 202))
+    service.on("POST", "/api/v1/jobs/job-1/resubmit", Answer(job_json(), 202))
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
     address = f"{service.url}/jobs/job-1"
+    commands = [
+        *(("job", "submit", program, *targets) for targets in ((), ("--target", "llvm", "--target", "cuda"))),
+        *(("job", command, "job-1") for command in ("show", "wait", "resubmit")),
+        ("tune", program, "--against", "none"),
+    ]
+    for words in commands:
+        assert run(*words, "--web").status == 0, words
+    assert opened() == [address] * len(commands)
     assert run("job", "open", "job-1").out == f"{address}\n"
     assert json.loads(run("job", "open", "job-1", "--json").out) == {"url": address}
-    assert opened == [address]
+    assert opened() == [address] * (len(commands) + 1)
+
+
+def test_the_page_of_a_job_of_this_machines_service_signs_in(
+    service: FakeService, run: Command, monkeypatch: pytest.MonkeyPatch, opened: Callable[[], list[str]]
+) -> None:
+    monkeypatch.delenv("LOOPWRIGHT_URL")
+    config.service_file().parent.mkdir(parents=True)
+    config.service_file().write_text(json.dumps({"url": service.url, "token_file": "none"}))
+    code = {"code": "lw_1", "path": "/#code=lw_1", "expires_at": "2026-01-01T00:00:00Z"}
+    service.on("POST", "/api/v1/login-codes", Answer(code, 201))
+    service.on("GET", "/api/v1/jobs/job-1", job_json("succeeded"))
+    address = f"{service.url}/jobs/job-1#code=lw_1"
+    assert run("job", "show", "job-1", "--web").status == 0
+    assert run("job", "open", "job-1").out == f"{address}\n"
+    assert opened() == [address] * 2
 
 
 def test_lists_stop_at_the_limit(service: FakeService, run: Command) -> None:
@@ -278,6 +318,18 @@ def test_folders_of_records_are_imported_and_exported(service: FakeService, run:
     service.on("GET", "/api/v1/records/export", Answer(service.requests[-1].body))
     assert run("record", "export", str(tmp_path / "out")).status == 0
     assert (tmp_path / "out" / "database_workload.json").read_text() == "[]\n"
+
+
+def test_a_best_says_where_its_model_calls_it(service: FakeService, run: Command) -> None:
+    service.on("GET", f"/api/v1/workloads/{HASH}/best", best_json(HASH, None) | {"source": "layers.0.fc"})
+    shown = run("schedule", "best", HASH).out.splitlines()
+    assert [line.split() for line in shown[:2]] == [["workload", HASH, "(main)"], ["source", "layers.0.fc"]]
+
+
+def test_records_are_searched(service: FakeService, run: Command) -> None:
+    service.on("GET", "/api/v1/records", page())
+    assert run("record", "list", "--search", "layers.0").status == 0
+    assert service.requests[-1].query["q"] == "layers.0"
 
 
 def test_what_is_not_known_is_null_in_json(run: Command) -> None:

@@ -9,7 +9,9 @@ import pandas
 import pytest
 from pydantic import BaseModel
 
-from loopwright.results.tables import SHOWN, Column, Layout, Listing, to_pandas
+from loopwright import schemas
+from loopwright.results.tables import BESTS, GATE, RECHECKS, SHOWN, Column, Layout, Listing, to_pandas
+from tests.unit.client.fake_service import best_json
 
 
 class Thing(BaseModel):
@@ -63,3 +65,15 @@ def test_pandas_gets_a_column_a_field() -> None:
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame.columns) == ["name", "size"]
     assert len(frame) == 3
+
+
+def test_functions_are_called_as_in_their_model() -> None:
+    named = {"name": "fused_matmul_add", "source": "layers.{0..11}.fc", "workload_hash": "a" * 32}
+    times = {"reference_us": 1.0, "candidate_us": 1.0, "ratio": None, "message": None}
+    gate = schemas.GateFunction.model_validate(named | times | {"change": "same"})
+    certified = {"certified_best_us": 1.0, "certified_baseline_us": 2.0, "certificate_id": "c", "record_id": "r"}
+    recheck = schemas.Recheck.model_validate(named | certified | {"reason": "a user asked", "result": None})
+    best = schemas.Best.model_validate(best_json("a" * 32, None) | named)
+    rows = GATE.row(gate), RECHECKS.row(recheck), BESTS.row(best)
+    assert {row[0] for row in rows} == {"layers.{0..11}.fc fused_matmul_add"}
+    assert GATE.row(gate.model_copy(update={"source": None}))[0] == "fused_matmul_add"

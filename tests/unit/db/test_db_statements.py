@@ -11,7 +11,7 @@ from db.access.views import Quota
 from db.access.visibility import Viewer
 from db.engine.statements import cache_statements, is_made_once
 from db.models import User
-from db.results.leaderboard import LeaderboardQuery, _page
+from db.results.best_schedules import BestScheduleQuery, _page
 from db.states import Scope
 
 
@@ -41,5 +41,5 @@ def test_a_statement_is_made_once_for_its_arguments(tmp_path: Path) -> None:
 
 
 def test_another_order_is_another_statement() -> None:
-    assert _page(LeaderboardQuery(sort="peak")) is not _page(LeaderboardQuery(sort="op"))
-    assert _page(LeaderboardQuery(text="a")) is _page(LeaderboardQuery(text="a"))
+    assert _page(BestScheduleQuery(sort="peak")) is not _page(BestScheduleQuery(sort="op"))
+    assert _page(BestScheduleQuery(text="a")) is _page(BestScheduleQuery(text="a"))

@@ -18,7 +18,7 @@ import { csvPath, DEFAULT_SORT, viewOf } from "./view";
 const REST_MS = 60;
 const REMEMBER_MS = 300;
 
-/** The leaderboard. Only the visible part is loaded, and the address contains its position. */
+/** The list of best schedules. Only the visible part is loaded, and the address contains its position. */
 export default function BestsPage() {
   const [params, change] = useQueryState();
   const view = viewOf(params);
@@ -86,7 +86,7 @@ function NothingFound({ narrowed }: { narrowed: boolean }) {
     <Paper withBorder p="lg" bg="var(--surface)">
       <Text>
         {narrowed
-          ? "No certified schedule matches. The search covers names, ops and the beginnings of digests."
+          ? "No certified schedule matches. The search covers parts of models, names, ops and the beginnings of digests."
           : "No schedule has been certified yet. Submit a job: this view lists the certified schedules of jobs that succeed."}
       </Text>
     </Paper>

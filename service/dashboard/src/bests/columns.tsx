@@ -1,6 +1,6 @@
 import { Text } from "@mantine/core";
 import { Link } from "react-router";
-import type { LeaderboardRow } from "../api/types";
+import type { BestSchedule } from "../api/types";
 import type { Columns } from "../components/data-table";
 import { RelativeTime } from "../components/relative-time";
 import { ShareBar } from "../components/share-bar";
@@ -25,8 +25,8 @@ function TwoLines({ first, second }: { first: string; second: string }) {
   );
 }
 
-/** The columns of the leaderboard. Ids are the service's sort keys. */
-export const columns: Columns<LeaderboardRow> = [
+/** The columns of the list of best schedules. Ids are the service's sort keys. */
+export const columns: Columns<BestSchedule> = [
   {
     id: "name",
     accessorKey: "name",

@@ -9,7 +9,7 @@ import { filtersQuery } from "./queries";
 /** A new filter shows another list, from its top row. */
 const AT_TOP = { at: null };
 
-/** Search and filters of the leaderboard. The address contains all of them. */
+/** Search and filters of the list of best schedules. The address contains all of them. */
 export function FilterBar() {
   const [params, change] = useQueryState();
   const { data: filters } = useQuery(filtersQuery);
@@ -18,7 +18,7 @@ export function FilterBar() {
     <Group gap="xs" align="flex-end">
       <SearchField
         label="Search"
-        placeholder="name, op or digest"
+        placeholder="part of a model, name, op or digest"
         value={params.get("q") ?? ""}
         onSearch={(q) => change({ q, ...AT_TOP })}
       />

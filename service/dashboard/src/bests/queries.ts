@@ -2,21 +2,21 @@ import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "../api/client";
 import type { paths } from "../api/schema";
 
-/** Rows in one request of the leaderboard. */
+/** Rows in one request of the list of best schedules. */
 export const CHUNK = 100;
 
-type LeaderboardQuery = NonNullable<paths["/api/v1/leaderboard"]["get"]["parameters"]["query"]>;
+type BestScheduleQuery = NonNullable<paths["/api/v1/best-schedules"]["get"]["parameters"]["query"]>;
 
-/** The filters and the order of the leaderboard, without the position. */
-export type LeaderboardView = Omit<LeaderboardQuery, "offset" | "limit">;
+/** The filters and the order of the list of best schedules, without the position. */
+export type BestSchedulesView = Omit<BestScheduleQuery, "offset" | "limit">;
 
-/** One chunk of the leaderboard, by its number from 0. */
-export function leaderboardQuery(view: LeaderboardView, chunk: number) {
+/** One chunk of the list of best schedules, by its number from 0. */
+export function bestSchedulesQuery(view: BestSchedulesView, chunk: number) {
   return queryOptions({
-    queryKey: ["leaderboard", view, chunk],
+    queryKey: ["best-schedules", view, chunk],
     queryFn: ({ signal }) =>
       unwrap(
-        api.GET("/api/v1/leaderboard", {
+        api.GET("/api/v1/best-schedules", {
           params: { query: { ...view, offset: chunk * CHUNK, limit: CHUNK } },
           signal,
         }),
@@ -27,7 +27,7 @@ export function leaderboardQuery(view: LeaderboardView, chunk: number) {
 }
 
 export const filtersQuery = queryOptions({
-  queryKey: ["leaderboard", "filters"],
-  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/leaderboard/filters", { signal })),
+  queryKey: ["best-schedules", "filters"],
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/best-schedules/filters", { signal })),
   staleTime: 30_000,
 });

@@ -1,27 +1,27 @@
 import { useQueries } from "@tanstack/react-query";
 import { useRef } from "react";
-import type { LeaderboardRow } from "../api/types";
-import { CHUNK, type LeaderboardView, leaderboardQuery } from "./queries";
+import type { BestSchedule } from "../api/types";
+import { type BestSchedulesView, bestSchedulesQuery, CHUNK } from "./queries";
 
 interface Chunks {
   /** Total number of rows; undefined until the first answer. */
   total: number | undefined;
-  rowAt(index: number): LeaderboardRow | undefined;
+  rowAt(index: number): BestSchedule | undefined;
   /** True while the rows of the previous view are shown. */
   outdated: boolean;
   failed: { error: Error; refetch(): unknown } | undefined;
 }
 
 /**
- * The part of the leaderboard from row `first` to row `last`, read in chunks. Until a new view's rows are there, the
+ * The best schedules from row `first` to row `last`, read in chunks. Until a new view's rows are there, the
  * old ones stay, so that sorting does not make the page flicker.
  */
-export function useChunks(view: LeaderboardView, first: number, last: number): Chunks {
+export function useChunks(view: BestSchedulesView, first: number, last: number): Chunks {
   const from = Math.floor(first / CHUNK);
   const chunks = Array.from({ length: Math.floor(last / CHUNK) - from + 1 }, (_, index) => from + index);
-  const pages = useQueries({ queries: chunks.map((chunk) => leaderboardQuery(view, chunk)) });
+  const pages = useQueries({ queries: chunks.map((chunk) => bestSchedulesQuery(view, chunk)) });
 
-  const kept = useRef<{ total: number | undefined; rows: Map<number, LeaderboardRow[]> }>({
+  const kept = useRef<{ total: number | undefined; rows: Map<number, BestSchedule[]> }>({
     total: undefined,
     rows: new Map(),
   });

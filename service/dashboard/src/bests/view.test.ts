@@ -23,5 +23,7 @@ it("a sort that the service does not know is not asked for", () => {
 });
 
 it("the file holds what is shown", () => {
-  expect(csvPath(view("q=a b&sort=-speedup"))).toBe("/api/v1/leaderboard.csv?q=a+b&sort=speedup&order=desc");
+  expect(csvPath(view("q=a b&sort=-speedup"))).toBe(
+    "/api/v1/best-schedules.csv?q=a+b&sort=speedup&order=desc",
+  );
 });

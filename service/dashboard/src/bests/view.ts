@@ -1,7 +1,7 @@
 import { parseSorting } from "../components/use-sorting";
-import type { LeaderboardView } from "./queries";
+import type { BestSchedulesView } from "./queries";
 
-type SortKey = NonNullable<LeaderboardView["sort"]>;
+type SortKey = NonNullable<BestSchedulesView["sort"]>;
 
 const SORT_KEYS: readonly string[] = [
   "name",
@@ -15,8 +15,8 @@ const SORT_KEYS: readonly string[] = [
 
 export const DEFAULT_SORT = "-created";
 
-/** The state of the leaderboard, as in its address: `?q=mat&op=matmul&sort=-speedup`. */
-export function viewOf(params: URLSearchParams): LeaderboardView {
+/** The state of the list of best schedules, as in its address: `?q=mat&op=matmul&sort=-speedup`. */
+export function viewOf(params: URLSearchParams): BestSchedulesView {
   const [sorted] = parseSorting(params.get("sort") ?? DEFAULT_SORT);
   const known = sorted !== undefined && SORT_KEYS.includes(sorted.id);
   return {
@@ -30,8 +30,8 @@ export function viewOf(params: URLSearchParams): LeaderboardView {
 }
 
 /** The address of the whole list as CSV. */
-export function csvPath(view: LeaderboardView): string {
+export function csvPath(view: BestSchedulesView): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(view)) if (value) query.set(name, String(value));
-  return `/api/v1/leaderboard.csv?${query}`;
+  return `/api/v1/best-schedules.csv?${query}`;
 }

@@ -5,11 +5,18 @@ import type { GateFunction, GateState } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
 import { Panel } from "../components/panel";
 import { Tag } from "../components/tag";
+import { WorkloadName } from "../components/workload-name";
 import { formatInterval, formatLatency, plural } from "../format/units";
 import { gateQuery } from "./queries";
 
 const columns: Columns<GateFunction> = [
-  { id: "function", header: "Function", cell: ({ row }) => row.original.name },
+  {
+    id: "function",
+    header: "Function",
+    cell: ({ row: { original: each } }) => (
+      <WorkloadName name={each.name} source={each.source} hash={each.workload_hash} />
+    ),
+  },
   { id: "program", header: "Program", cell: ({ row }) => row.original.change },
   {
     id: "reference",

@@ -44,7 +44,7 @@ export default function JobsPage() {
       <Group gap="xs" align="flex-end">
         <SearchField
           label="Search"
-          placeholder="name or id"
+          placeholder="name, part of a model, or id"
           value={filter.q ?? ""}
           onSearch={(q) => change({ q })}
         />

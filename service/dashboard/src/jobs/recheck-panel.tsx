@@ -1,9 +1,9 @@
 import { Text } from "@mantine/core";
-import { Link } from "react-router";
 import type { Recheck } from "../api/types";
 import { type Columns, DataTable } from "../components/data-table";
 import { Panel } from "../components/panel";
 import { VerdictTag } from "../components/tags";
+import { WorkloadName } from "../components/workload-name";
 import { formatInterval, formatLatency } from "../format/units";
 import { KeyId } from "../signatures/signature";
 
@@ -12,9 +12,12 @@ const columns: Columns<Recheck> = [
     id: "best",
     header: "Best",
     cell: ({ row: { original: best } }) => (
-      <Link to={`/records/${best.record_id}`} className="link">
-        {best.name}
-      </Link>
+      <WorkloadName
+        name={best.name}
+        source={best.source}
+        hash={best.workload_hash}
+        to={`/records/${best.record_id}`}
+      />
     ),
   },
   {

@@ -1,4 +1,4 @@
-import type { LeaderboardRow } from "../api/types";
+import type { BestSchedule } from "../api/types";
 import { columns } from "../bests/columns";
 import { DataTable } from "../components/data-table";
 import { Empty } from "../components/empty";
@@ -8,7 +8,7 @@ const SHOWN = new Set(["name", "op", "device", "baseline", "best", "speedup", "p
 const shown = columns.filter(({ id }) => id !== undefined && SHOWN.has(id));
 
 /** Of the newest certified bests those that gain most. */
-export function RecentBests({ rows }: { rows: LeaderboardRow[] }) {
+export function RecentBests({ rows }: { rows: BestSchedule[] }) {
   if (rows.length === 0) return <Empty>No schedule has been certified yet.</Empty>;
   return (
     <DataTable

@@ -1,4 +1,4 @@
-"""The leaderboard, the overview's totals, and the history of a workload."""
+"""The list of best schedules, the overview's totals, and the history of a workload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from db import NotFound
 from db.inputs import WorkerReport
-from db.results.leaderboard import LeaderboardQuery
+from db.results.best_schedules import BestScheduleQuery
 from db.views import Peaks
 from loopwright.codegen.kinds import AnsweredFrom, FailureKind, JobState, Origin, SandboxLevel, Stage
 from tests.contract.db.conftest import World
@@ -17,7 +17,7 @@ from tuner.types import CacheRate, Failure, MeasureCandidate, Measured, Operatio
 
 
 def names(world: World, **query: Any) -> list[str]:
-    rows, total = world.db.leaderboard.page(LeaderboardQuery(**query))
+    rows, total = world.db.best_schedules.page(BestScheduleQuery(**query))
     assert total == len(rows)
     return [row.workload_hash for row in rows]
 
@@ -39,7 +39,7 @@ def three(world: World) -> World:
 
 
 def test_a_row_says_all_of_a_best(three: World) -> None:
-    (row,), total = three.db.leaderboard.page(LeaderboardQuery(text="name_b"))
+    (row,), total = three.db.best_schedules.page(BestScheduleQuery(text="name_b"))
     assert total == 1
     assert (row.name, row.op, row.baseline_median, row.best_median, row.speedup) == ("name_b", "conv2d", 1.0, 0.1, 10)
     assert (row.device_class_id, row.device_model) == (three.device_class.id, "cpu-1")
@@ -48,7 +48,7 @@ def test_a_row_says_all_of_a_best(three: World) -> None:
     assert record.record.job_id == row.job_id
     assert record.certificate.id == row.certificate_id
     assert row.created_at == record.certificate.created_at
-    (baseline,), _ = three.db.leaderboard.page(LeaderboardQuery(op="softmax"))
+    (baseline,), _ = three.db.best_schedules.page(BestScheduleQuery(op="softmax"))
     assert baseline.is_baseline
 
 
@@ -65,19 +65,19 @@ def test_what_has_no_share_of_the_peak_comes_last(three: World) -> None:
     three.db.devices.put_peaks(three.device_class, Peaks("float32", 100.0, 10.0, three.clock()))
     assert names(three, sort="peak", descending=True) == ["b", "a", "c"]
     assert names(three, sort="peak", descending=False) == ["a", "b", "c"]
-    rows, _ = three.db.leaderboard.page(LeaderboardQuery(sort="name", descending=False))
+    rows, _ = three.db.best_schedules.page(BestScheduleQuery(sort="name", descending=False))
     assert [row.peak_share for row in rows] == [pytest.approx(0.08), pytest.approx(0.3), None]
 
 
 def test_pages_by_offset(three: World) -> None:
-    query = LeaderboardQuery(sort="name", descending=False)
-    pages = [three.db.leaderboard.page(query, offset, 2) for offset in (0, 2, 4)]
+    query = BestScheduleQuery(sort="name", descending=False)
+    pages = [three.db.best_schedules.page(query, offset, 2) for offset in (0, 2, 4)]
     assert [([row.workload_hash for row in rows], total) for rows, total in pages] == [
         (["a", "b"], 3),
         (["c"], 3),
         ([], 3),
     ]
-    assert [row.workload_hash for row in three.db.leaderboard.all(query)] == ["a", "b", "c"]
+    assert [row.workload_hash for row in three.db.best_schedules.all(query)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -95,28 +95,28 @@ def test_filters_narrow(three: World) -> None:
     assert sorted(names(three, target_kind="llvm")) == ["a", "b", "c"]
     assert names(three, device_class_id=cuda.id) == ["a"]
     assert names(three, op="conv2d", device_class_id=cuda.id) == []
-    filters = three.db.leaderboard.filters()
+    filters = three.db.best_schedules.filters()
     assert filters.ops == (("matmul", 2), ("conv2d", 1), ("softmax", 1))
     assert [(id, bests) for id, _, _, bests in filters.device_classes] == [(three.device_class.id, 3), (cuda.id, 1)]
 
 
 def test_the_fastest_certificate_stays_best(world: World) -> None:
     world.measured(0.2, hash="a")
-    first, _ = world.db.leaderboard.page(LeaderboardQuery())
+    first, _ = world.db.best_schedules.page(BestScheduleQuery())
     world.measured(0.4, hash="a", budget=128)
-    assert world.db.leaderboard.page(LeaderboardQuery())[0] == first
+    assert world.db.best_schedules.page(BestScheduleQuery())[0] == first
     world.measured(0.1, hash="a", budget=256)
-    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    (row,), _ = world.db.best_schedules.page(BestScheduleQuery())
     assert row.best_median == 0.1
 
 
 def test_a_renewed_workload_is_followed(world: World) -> None:
     world.measured(0.5, hash="a")
     world.db.devices.put_peaks(world.device_class, Peaks("float32", 8.0, 1.0, world.clock()))
-    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    (row,), _ = world.db.best_schedules.page(BestScheduleQuery())
     assert (row.op, row.peak_share) == ("", None)
     with_operation(world, "a", "matmul", 2.0)
-    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    (row,), _ = world.db.best_schedules.page(BestScheduleQuery())
     assert (row.op, row.peak_share) == ("matmul", pytest.approx(0.5))
 
 
@@ -124,7 +124,7 @@ def test_peaks_hold_for_the_type_they_were_measured_in(world: World) -> None:
     with_operation(world, "a", "matmul", 2.0, dtype="int32")
     world.measured(0.5, hash="a")
     world.db.devices.put_peaks(world.device_class, Peaks("float32", 8.0, 1.0, world.clock()))
-    (row,), _ = world.db.leaderboard.page(LeaderboardQuery())
+    (row,), _ = world.db.best_schedules.page(BestScheduleQuery())
     assert row.peak_share is None
 
 

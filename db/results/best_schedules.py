@@ -16,6 +16,7 @@ from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.models import Best, Certificate, DeviceClass, Job, Target, Task, Trial, Workload
 from db.results.evidence import interval_of
+from db.source_search import is_called_at
 from db.views import SpeedupInterval
 from loopwright.codegen.kinds import Values
 from tuner.types import TensorInfo
@@ -36,8 +37,12 @@ _SORTED_BY: dict[str, InstrumentedAttribute[object]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderboardQuery:
-    """Which bests, in which order. ``text`` is part of a name or an op, or the beginning of a workload's hash."""
+class BestScheduleQuery:
+    """Which bests, in which order.
+
+    ``text`` is part of a name, of an op, or of a place where a model calls the function; or the beginning of a
+    workload's hash.
+    """
 
     text: str = ""
     target_kind: str | None = None
@@ -48,7 +53,7 @@ class LeaderboardQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderboardRow:
+class BestSchedule:
     """The certified best of a workload on a device class; ``spread`` and ``peak_share`` are ratios.
 
     ``regressed``: the best no longer holds, and no better certificate is known. ``sources`` say where the model of that
@@ -79,18 +84,19 @@ class LeaderboardRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderboardFilters:
+class BestScheduleFilters:
     """How many bests there are of each op, and of each device class (id, model, target), the most frequent first."""
 
     ops: tuple[tuple[str, int], ...]
     device_classes: tuple[tuple[str, str, str, int], ...]
 
 
-def _filtered(statement: Select[*Columns], query: LeaderboardQuery) -> Select[*Columns]:
+def _filtered(statement: Select[*Columns], query: BestScheduleQuery) -> Select[*Columns]:
     """A statement on bests, of those that the query asks for."""
     if query.text:
         text = query.text.lower()
-        matches: ColumnElement[bool] = Best.text.contains(text, autoescape=True)
+        called = select(Task.workload_hash).where(is_called_at(text))
+        matches = or_(Best.text.contains(text, autoescape=True), Best.workload_hash.in_(called))
         if _HEXADECIMAL.fullmatch(text):
             matches = or_(matches, Best.workload_hash.startswith(text))
         statement = statement.where(matches)
@@ -104,7 +110,7 @@ def _filtered(statement: Select[*Columns], query: LeaderboardQuery) -> Select[*C
     return statement
 
 
-def _order(query: LeaderboardQuery) -> list[UnaryExpression[object]]:
+def _order(query: BestScheduleQuery) -> list[UnaryExpression[object]]:
     column: ColumnElement[object] | InstrumentedAttribute[object] = _SORTED_BY[query.sort]
     if query.text:
         # Not the column itself: its index would lead SQLite, which does not guess how few rows hold the text, through
@@ -117,25 +123,30 @@ def _order(query: LeaderboardQuery) -> list[UnaryExpression[object]]:
     return directed
 
 
-def _keys(query: LeaderboardQuery) -> Select[str, str]:
+def _keys(query: BestScheduleQuery) -> Select[str, str]:
     """Found by an index alone; what the rows say beside is fetched for this page only."""
     keys = _filtered(select(Best.workload_hash, Best.device_class_id), query).order_by(*_order(query))
     return keys.offset(bindparam("offset", type_=Integer)).limit(bindparam("limit", type_=Integer))
 
 
 @cache_statements
-def _matching(query: LeaderboardQuery) -> Select[str]:
+def _matching(query: BestScheduleQuery) -> Select[str]:
     return _filtered(select(Best.workload_hash), query)
 
 
 @cache_statements
-def _page(query: LeaderboardQuery) -> Select[*tuple[Any, ...]]:
+def _matches(query: BestScheduleQuery) -> Select[int]:
+    return _matching(query).with_only_columns(func.count(), maintain_column_froms=True)
+
+
+@cache_statements
+def _page(query: BestScheduleQuery) -> Select[*tuple[Any, ...]]:
     return _rows(_keys(query).subquery(), _order(query))
 
 
 @cache_statements
 def _gainers() -> Select[*tuple[Any, ...]]:
-    recent = _keys(LeaderboardQuery()).add_columns(Best.baseline_median - Best.best_median).subquery()
+    recent = _keys(BestScheduleQuery()).add_columns(Best.baseline_median - Best.best_median).subquery()
     hash, device_class_id, gain = recent.c
     first = select(hash, device_class_id).order_by(gain.desc(), hash, device_class_id)
     order = (Best.baseline_median - Best.best_median).desc(), Best.workload_hash.asc(), Best.device_class_id.asc()
@@ -163,36 +174,40 @@ def _rows(keys: Subquery, order: Sequence[ColumnElement[Any]]) -> Select[*tuple[
     )
 
 
-def _row(hash: str, name: str, op: str, args: list[tuple[list[int], str, str]], *others: Any) -> LeaderboardRow:
+def _row(hash: str, name: str, op: str, args: list[tuple[list[int], str, str]], *others: Any) -> BestSchedule:
     target_json, device_class_id, model, baseline, best, speedup, document, *rest = others
     figures = baseline, best, speedup, interval_of(document)
-    return LeaderboardRow(hash, name, op, _tensors(args), target_json, device_class_id, model, *figures, *rest)
+    return BestSchedule(hash, name, op, _tensors(args), target_json, device_class_id, model, *figures, *rest)
 
 
 def _tensors(args: list[tuple[list[int], str, str]]) -> tuple[TensorInfo, ...]:
     return tuple(TensorInfo(tuple(shape), dtype, Values(values)) for shape, dtype, values in args)
 
 
-class Leaderboard:
+class BestSchedules:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def page(self, query: LeaderboardQuery, offset: int = 0, limit: int = 50) -> tuple[list[LeaderboardRow], int]:
+    def page(self, query: BestScheduleQuery, offset: int = 0, limit: int = 50) -> tuple[list[BestSchedule], int]:
         """At most `limit` rows from `offset` on, and how many there are in all."""
         with self._sessions.read() as session:
-            total = count_seen(session, _matching(query), Best.workload_hash)
+            if query.text:
+                # Not `count_seen`: a best that the place in a private job's model leads to is found by few.
+                total = session.scalar(_matches(query)) or 0
+            else:
+                total = count_seen(session, _matching(query), Best.workload_hash)
             if offset >= total:
                 return [], total
             found = session.execute(_page(query), {"offset": offset, "limit": limit})
             return [_row(*columns) for columns in found], total
 
-    def gainers(self, newest: int, most: int) -> list[LeaderboardRow]:
+    def gainers(self, newest: int, most: int) -> list[BestSchedule]:
         """Return at most `most` of the `newest` bests: those that save most a call, the greatest first."""
         with self._sessions.read() as session:
             found = session.execute(_gainers(), {"offset": 0, "limit": newest, "most": most})
             return [_row(*columns) for columns in found]
 
-    def all(self, query: LeaderboardQuery) -> Iterator[LeaderboardRow]:
+    def all(self, query: BestScheduleQuery) -> Iterator[BestSchedule]:
         """Every row, a few thousand at a time, from one snapshot."""
         with self._sessions.read() as session:
             offset = 0
@@ -200,8 +215,8 @@ class Leaderboard:
                 yield from (_row(*columns) for columns in rows)
                 offset += _CHUNK
 
-    def filters(self) -> LeaderboardFilters:
-        """Return the values by which the leaderboard can be filtered."""
+    def filters(self) -> BestScheduleFilters:
+        """Return the values by which the list of best schedules can be filtered."""
         ops = select(Best.op, func.count()).group_by(Best.op).order_by(func.count().desc(), Best.op)
         counted = select(Best.device_class_id, func.count().label("bests")).group_by(Best.device_class_id).subquery()
         classes = (
@@ -211,7 +226,7 @@ class Leaderboard:
             .order_by(counted.c.bests.desc(), DeviceClass.id)
         )
         with self._sessions.read() as session:
-            return LeaderboardFilters(
+            return BestScheduleFilters(
                 tuple((op, bests) for op, bests in session.execute(ops)),
                 tuple((id, model, target, bests) for id, model, target, bests in session.execute(classes)),
             )

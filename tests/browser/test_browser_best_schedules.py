@@ -1,4 +1,4 @@
-"""The leaderboard over 10,000 workloads: paged by the service, drawn as far as it is seen."""
+"""The list of best schedules over 10,000 workloads: paged by the service, drawn as far as it is seen."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def names(page: Page) -> list[str]:
 
 
 def expected(service: ServiceClient, **query: object) -> list[str]:
-    return [item["name"] for item in service.get("/leaderboard", limit=5, **query)["items"]]
+    return [item["name"] for item in service.get("/best-schedules", limit=5, **query)["items"]]
 
 
 @pytest.mark.whole
@@ -81,7 +81,7 @@ def test_sorting_is_the_services_and_the_addresss(bests: Page, seeded_service: S
 @pytest.mark.whole
 def test_a_link_leads_to_the_row(bests: Page, seeded_service: ServiceClient) -> None:
     bests.goto(f"{seeded_service.url}/bests?sort=name&at=7000")
-    far = seeded_service.get("/leaderboard", sort="name", order="asc", offset=7_000, limit=1)["items"][0]
+    far = seeded_service.get("/best-schedules", sort="name", order="asc", offset=7_000, limit=1)["items"][0]
     link = table(bests).get_by_role("link", name=far["name"], exact=True)
     expect(link).to_be_in_viewport()
     expect(bests.get_by_text("From row 7,001 of 10,000")).to_be_visible()
@@ -98,7 +98,7 @@ def test_a_link_leads_to_the_row(bests: Page, seeded_service: ServiceClient) -> 
 def test_search_and_filters_narrow(bests: Page, seeded_service: ServiceClient) -> None:
     bests.get_by_role("textbox", name="Search").fill("softmax")
     expect(bests).to_have_url(re.compile("q=softmax"))
-    found = seeded_service.get("/leaderboard", q="softmax", limit=1)["total"]
+    found = seeded_service.get("/best-schedules", q="softmax", limit=1)["total"]
     assert 0 < found < WORKLOADS
     expect(table(bests)).to_have_attribute("aria-rowcount", str(found + 1))
     bests.get_by_label("Device class").select_option(index=1)
@@ -124,7 +124,7 @@ def test_what_is_shown_is_kept_as_csv(bests: Page, seeded_service: ServiceClient
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     shown = {"q": "softmax", "op": "softmax", "sort": "speedup", "order": "desc"}
-    assert len(rows) == seeded_service.get("/leaderboard", limit=1, **shown)["total"]
+    assert len(rows) == seeded_service.get("/best-schedules", limit=1, **shown)["total"]
     assert [line["name"] for line in rows[:5]] == expected(seeded_service, **shown)
 
 
