@@ -21,6 +21,7 @@ from loopwright.codegen.graph.padding import take_in_padding
 from loopwright.codegen.graph.pooled_means import note_means
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.ranges import find_ranges
+from loopwright.codegen.graph.scans import scan_in_vectors
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
 from loopwright.codegen.graph.summed_norms import fuse_sums_with_norms
 from loopwright.codegen.graph.transposed_convolution import split_phases
@@ -36,6 +37,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     is_cpu = target.kind.name == "llvm"
     sums = (fuse_sums_with_norms,) if is_cpu else ()
     images = (scale_in_place, note_means) if is_cpu else ()
+    scans = (partial(scan_in_vectors, target=target),) if is_cpu else ()
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
@@ -60,6 +62,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         remove_identities,
         take_in_transposes,
         *images,
+        *scans,
         find_ranges,
         fold_constants,  # last: masks that are computed as attention reads them stay as they are
     ):

@@ -52,11 +52,10 @@ def _variance_and_mean(node: Node) -> Any:
 
 def _scan(operator: Any) -> Converter:
     def convert(node: Node) -> Any:
-        inner = wide(node.dtype)
-        data = node.cast(node["self"], inner)
+        data = node["self"]
         if not len(data.ty.shape):
             return node.cast(data, node.dtype)
-        return node.cast(node.emit(operator(data, node["dim"], dtype=inner)), node.dtype)
+        return node.cast(node.emit(operator(data, node["dim"], dtype=wide(node.dtype))), node.dtype)
 
     return convert
 
