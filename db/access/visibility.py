@@ -74,12 +74,14 @@ def count_seen(session: Session, rows: Select[*Columns], workload_hash: Instrume
     ``rows`` selects the rows of a table; ``workload_hash`` is its column.
     """
     counting = _counting_once if is_made_once(rows.get_execution_options()) else _counting
-    counted, may_be_hidden = counting(rows, workload_hash)
-    # Not as a statement of the session, which would add the conditions of its viewer.
-    everything = session.connection().scalar(counted) or 0
+    counted, may_be_hidden, both = counting(rows, workload_hash)
+    # Not as statements of the session, which would add the conditions of its viewer.
     if not is_limited(session):
+        return session.connection().scalar(counted) or 0
+    everything, hidden_from_some = session.connection().execute(both).one()
+    if not hidden_from_some:
         return everything
-    return everything - (session.connection().scalar(may_be_hidden) or 0) + (session.scalar(may_be_hidden) or 0)
+    return everything - hidden_from_some + (session.scalar(may_be_hidden) or 0)
 
 
 def _limited(viewer: Viewer, statement: Any) -> Any:
@@ -89,11 +91,14 @@ def _limited(viewer: Viewer, statement: Any) -> Any:
 _limited_once = functools.lru_cache(maxsize=1024)(_limited)
 
 
-def _counting(rows: Select[*Columns], workload_hash: InstrumentedAttribute[str]) -> tuple[Select[int], Select[int]]:
-    """Return statements that count all rows, and those that somebody may not see."""
+def _counting(
+    rows: Select[*Columns], workload_hash: InstrumentedAttribute[str]
+) -> tuple[Select[int], Select[int], Select[int, int]]:
+    """Return statements that count all rows, those that somebody may not see, and both."""
     counted = rows.with_only_columns(func.count(), maintain_column_froms=True)
     hidden = select(_WORKLOADS.c.hash).where(_WORKLOADS.c.shared.is_(FALSE))
-    return counted, counted.where(workload_hash.in_(hidden))
+    may_be_hidden = counted.where(workload_hash.in_(hidden))
+    return counted, may_be_hidden, select(counted.scalar_subquery(), may_be_hidden.scalar_subquery())
 
 
 _counting_once = functools.lru_cache(maxsize=256)(_counting)
