@@ -182,8 +182,10 @@ def _is_applicable(schedule: schemas.ImportedSchedule) -> bool:
 
 def _is_schedulable(func: tvm.tirx.PrimFunc) -> bool:
     """Return whether the service would tune a function: shapes are static, and no access leaves its buffer."""
-    shapes = [buffer_shape(param) for param in func.params]
-    return all(shapes) and all(isinstance(n, tvm.tirx.IntImm) for each in shapes for n in each) and not unproven(func)
+    if not all(isinstance(param.ty, tvm.tirx.buffer.BufferType) for param in func.params):
+        return False
+    extents = [extent for param in func.params for extent in buffer_shape(param)]
+    return all(isinstance(extent, tvm.tirx.IntImm) for extent in extents) and not unproven(func)
 
 
 def _built(

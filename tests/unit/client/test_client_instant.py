@@ -266,6 +266,20 @@ def test_nothing_is_predicted_for_another_machine(service: FakeService, client: 
     assert client.last_report.functions[0].prediction is None
 
 
+def test_a_function_of_a_tensor_without_axes_is_predicted(
+    alone: loopwright.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefer_choices(monkeypatch)
+    builder = relax.BlockBuilder()
+    x, factor = relax.Var("x", relax.TensorType((16, 64), "float32")), relax.Var("s", relax.TensorType((), "float32"))
+    with builder.function("main", [x, factor]):
+        with builder.dataflow():
+            result = builder.emit_output(relax.op.exp(builder.emit(relax.op.multiply(x, factor))))
+        builder.emit_func_output(result)
+    alone.compile(builder.get(), LLVM, tune="instant")
+    assert outcomes(alone) == {"predicted"}
+
+
 def test_a_function_with_a_symbolic_extent_stays_as_it_is(service: FakeService, client: loopwright.Client) -> None:
     serve(service)
     builder = relax.BlockBuilder()
