@@ -22,6 +22,7 @@ from loopwright.codegen.graph.pooled_means import note_means
 from loopwright.codegen.graph.products import flatten_batches, flatten_rows, read_transposed
 from loopwright.codegen.graph.ranges import find_ranges
 from loopwright.codegen.graph.scans import scan_in_vectors
+from loopwright.codegen.graph.selection import select_few
 from loopwright.codegen.graph.sinking import sink_movements, sink_permutations, sink_reshapes
 from loopwright.codegen.graph.summed_norms import fuse_sums_with_norms
 from loopwright.codegen.graph.transposed_convolution import split_phases
@@ -37,7 +38,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
     is_cpu = target.kind.name == "llvm"
     sums = (fuse_sums_with_norms,) if is_cpu else ()
     images = (scale_in_place, note_means) if is_cpu else ()
-    scans = (partial(scan_in_vectors, target=target),) if is_cpu else ()
+    rows = (partial(scan_in_vectors, target=target), partial(select_few, target=target)) if is_cpu else ()
     for apply in (
         transform.ConvertToDataflow(),  # TVM fuses in dataflow blocks only
         transform.CanonicalizeBindings(),
@@ -62,7 +63,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         remove_identities,
         take_in_transposes,
         *images,
-        *scans,
+        *rows,
         find_ranges,
         fold_constants,  # last: masks that are computed as attention reads them stay as they are
     ):
