@@ -78,13 +78,19 @@ def test_convolutions_are_exact_at_the_ends_of_the_ranges(dtypes: tuple[str, str
             assert (y.numpy() == (np.outer(taps, taps) * (left - zero_point) * right * inputs)[None, :, :, None]).all()
 
 
-@pytest.mark.parametrize(("outputs", "dtypes"), [(12, BYTES[0]), (16, ("int32", "int8"))])
-def test_convolutions_of_other_numbers_or_without_vectors_of_channels_are_left_to_others(
-    outputs: int, dtypes: tuple[str, str]
-) -> None:
-    program = AnalysedProgram.of(byte_conv(8, 4, outputs, 3, dtypes=dtypes))
+def test_convolutions_of_other_numbers_are_left_to_others() -> None:
+    program = AnalysedProgram.of(byte_conv(8, 4, 16, 3, dtypes=("int32", "int8")))
     assert program is not None
     assert not ConvMaddwd().knobs(program, MachineLimits.of(TARGET))
+
+
+def test_channels_that_no_vector_divides_are_multiplied_in_vectors() -> None:
+    mod = programs.with_weight(byte_conv(17, 19, 37, 3), 1)
+    program = scheduled_module(mod, seed_schedule(mod), TARGET)
+    code = compile_module(program, TARGET).inspect_source("asm")
+    assert "vpmaddwd" in code
+    assert "vpmulld" not in code
+    check_results(mod, program)
 
 
 def test_the_weights_stay_bytes() -> None:

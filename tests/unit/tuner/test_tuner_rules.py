@@ -100,7 +100,7 @@ PROGRAMS = {
         convolutions.transposed_nhwc(5, 6, 16, 2, 2, 1, lacking=1),
     ],
     "conv_maddwd": [
-        convolutions.byte_conv(10, 6, 24, 3, turned=True),
+        convolutions.byte_conv(17, 6, 21, 3, turned=True),
         convolutions.byte_conv(9, 3, 40, 3, 2, batch=2, dtypes=("int8", "int8"), zero_point=5),
         convolutions.byte_conv(7, 10, 16, 1, dtypes=("uint8", "uint8"), scaled=False, turned=True),
     ],
@@ -141,6 +141,11 @@ MORE = {
         convolutions.conv_1d(21, 6, 24, 5, 2, activated=True),
         convolutions.conv_3d(5, 3, 16, 3, batch=2),
         convolutions.transposed_nhwc(7, 4, 8, 3, 1, 0),
+    ],
+    "conv_maddwd": [
+        convolutions.byte_conv(10, 6, 24, 3, turned=True),
+        convolutions.byte_conv(19, 5, 3, 3, scaled=False),
+        convolutions.byte_conv(6, 7, 1, 1, zero_point=9),
     ],
     "column_reduce": [
         convolutions.pooled_depthwise_nhwc(16, 24, 3, 1),

@@ -37,8 +37,8 @@ _DEEPEST = 2**15
 
 
 _TOGETHER = 4
-"""Channels of an image that an instruction multiplies. If a few are missing, as one of the three of a picture, they are
-padded: zeros in the kernel take less time than an image that is copied for each tap."""
+"""Channels of an image that an instruction multiplies, or two of them. If a few are missing, as one of the three of a
+picture, they are padded: zeros in the kernel take less time than an image that is copied for each tap."""
 
 
 def multiply_integers(mod: tvm.IRModule) -> tvm.IRModule:
@@ -222,7 +222,8 @@ class _Integers(CallRewriter):
         padding, data = [int(extent) for extent in attrs.padding], left.data
         zero = None if left.zero is None else self._array(left.zero)
         missing = -array.shape[1] % _TOGETHER if int(attrs.groups) == 1 else 0
-        missing = missing if 3 * missing <= array.shape[1] else 0
+        if 3 * missing > array.shape[1]:
+            missing = array.shape[1] % 2 if int(attrs.groups) == 1 else 0
         if right.zero is not None or (any(padding) and left.zero is not None and zero is None):
             data, kernel, left = self._centred(left), self._centred(right), replace(left, zero=None)
         elif (any(padding) and zero is not None) or missing:

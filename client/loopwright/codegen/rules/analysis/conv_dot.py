@@ -2,6 +2,9 @@
 
 The image has its channels in groups, whose bytes are neighbours in the packed kernel. Where channels are missing from
 the last group they are padded, and then the image is copied for each tap (im2col): TVM pads no sum with strides.
+
+The result's channels are padded to whole vectors, of which the rest is not read. Then a task has all channels: TVM
+separates the last vector of a serial loop alone.
 """
 
 from __future__ import annotations
@@ -19,7 +22,14 @@ from loopwright.codegen.rules.analysis.convolution import Convolution, is_simple
 from loopwright.codegen.rules.analysis.product_tile import Dot
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
 from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits, RuleRefused
-from loopwright.codegen.rules.analysis.steps import divisors, fuse, inline, parallelize, vectorize
+from loopwright.codegen.rules.analysis.steps import (
+    divisors,
+    fuse,
+    inline,
+    parallelize,
+    separate_partial_tiles,
+    vectorize,
+)
 from loopwright.codegen.weights.packed_weight import PACKS
 
 _PIXELS, _CHANNELS = 0, 1
@@ -38,7 +48,7 @@ class ByteConvolution:
 
     ``depth`` is the position of the axis over these channels among the reduction axes, ``kernel_depth`` that of the
     kernel's dimension over them, and ``lanes`` the length of the longest vectors of which the result's channels are a
-    whole number, or else 8.
+    whole number, or else 8, with padding.
     """
 
     whole: Convolution
@@ -54,6 +64,11 @@ class ByteConvolution:
     @property
     def channels_read(self) -> int:
         return self.whole.block.reduced[self.depth][1]
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether the result's channels are no whole number of vectors."""
+        return self.whole.channels % self.lanes > 0
 
     @staticmethod
     def of(program: AnalysedProgram, machine: MachineLimits) -> ByteConvolution | None:
@@ -82,14 +97,12 @@ class ByteConvolution:
 
 
 def knobs(convolution: ByteConvolution, machine: MachineLimits) -> tuple[Knob, ...]:
-    """Return the knobs of a convolution; none if no tile fits."""
+    """Return the knobs of a convolution."""
     sizes = _tiles(convolution, machine)
-    if not sizes:
-        return ()
     return (
         Knob("rows", tuple(sorted({tile.rows for tile in sizes}))),
         Knob("vectors", tuple(sorted({tile.vectors for tile in sizes}))),
-        Knob("outer", (_PIXELS, _CHANNELS)),
+        Knob("outer", (_PIXELS,) if convolution.is_padded else (_PIXELS, _CHANNELS)),
         Knob("lines", divisors(convolution.whole.lines)),
         Knob("pack", (_ONCE if convolution.whole.kernel_is_weight else _FIRST,)),
         Knob("unroll", (1, 2, 4)),
@@ -102,7 +115,7 @@ def seeds(convolution: ByteConvolution, machine: MachineLimits, loads: tuple[flo
     sizes = _tiles(convolution, machine)
     for tile in sorted(sizes, key=lambda tile: loads[0] / tile.vectors + loads[1] / tile.rows)[:_SEED_TILES]:
         lines = _lines(convolution, tile, machine)
-        for outer in (_CHANNELS, _PIXELS):
+        for outer in (_PIXELS,) if convolution.is_padded else (_CHANNELS, _PIXELS):
             values = {"rows": tile.rows, "vectors": tile.vectors, "outer": outer, "lines": lines}
             yield {**values, "pack": pack, "unroll": 2}
 
@@ -128,13 +141,13 @@ def apply(
     kept = frozenset(block.name for block in (image, follows) if block is not None)
     last = inline(sch, program, kept)[-1].name
     made = sch.get_sblock(image.name) if image else None
-    if convolution.channels_read % dot.group:
-        made, kernel = _pad(sch, convolution, made, dot.group)
+    block, unpadded = sch.get_sblock(whole.block.name), None
+    if convolution.channels_read % dot.group or convolution.is_padded:
+        made, kernel, unpadded = _pad(sch, convolution, made, dot.group)
     else:
-        block = sch.get_sblock(whole.block.name)
         kernel = sch.cache_read(block, whole.kernel_index, "global")
-        if made is None and is_widened:
-            made = sch.cache_read(block, 1 - whole.kernel_index, "global")
+    if made is None and is_widened:
+        made = sch.cache_read(block, 1 - whole.kernel_index, "global")
     if made is not None:
         if is_widened:
             sch.unsafe_set_dtype(made, 0, dot.wide)
@@ -142,8 +155,11 @@ def apply(
         parallelize(sch, fuse(sch, sch.get_loops(made)[:-1]))
     _pack(sch, convolution, tile, kernel, dot.group)
     if last == whole.block.name:
-        on_tile = [str(sch.get(sch.cache_write(sch.get_sblock(last), 0, "global")).name_hint)]
+        write = sch.cache_write(block, 0, "global") if unpadded is None else unpadded
+        on_tile = [str(sch.get(write).name_hint)]
     else:
+        if unpadded is not None:
+            sch.compute_inline(unpadded)
         on_tile = [last] if follows in (None, whole.block) else [follows.name, last]
     _schedule(sch, convolution, tile, dot, values, on_tile, kernel)
 
@@ -164,12 +180,12 @@ def _is_copy(block: Block) -> bool:
 
 
 def _tiles(convolution: ByteConvolution, machine: MachineLimits) -> list[ConvTile]:
-    """Return the tiles that fit the registers and divide lines and channels."""
+    """Return the tiles that fit the registers and divide lines and vectors of channels."""
+    channels = math.ceil(convolution.whole.channels / convolution.lanes)
     sizes = [
         ConvTile(rows, vectors, convolution.lanes)
         for rows in divisors(convolution.whole.extent(convolution.whole.pixels[-1]), _MOST_ROWS)
-        for vectors in range(1, _MOST_VECTORS + 1)
-        if convolution.whole.channels % (vectors * convolution.lanes) == 0
+        for vectors in divisors(channels, _MOST_VECTORS)
     ]
     return [tile for tile in sizes if tile.registers <= machine.registers]
 
@@ -178,27 +194,32 @@ def _lines(convolution: ByteConvolution, tile: ConvTile, machine: MachineLimits)
     """Return the most lines of a task with which each thread has some tasks."""
     whole = convolution.whole
     others = math.prod(whole.extent(n) for n in whole.other_axes)
-    tasks = others * (whole.channels // tile.width)
+    tasks = others * (1 if convolution.is_padded else whole.channels // tile.width)
     fitting = [n for n in divisors(whole.lines) if tasks // n >= _TASKS * machine.threads]
     return max(fitting, default=1)
 
 
-def _pad(sch: Schedule, convolution: ByteConvolution, made: Any, group: int) -> tuple[Any, Any]:
-    """Pad the image's channels with zeros. Returns the copies of the image, for each tap, and of the kernel."""
+def _pad(sch: Schedule, convolution: ByteConvolution, made: Any, group: int) -> tuple[Any, Any, Any]:
+    """Pad the channels of the image, of the kernel and of the result with zeros, where some are missing.
+
+    Returns the block that makes the image, for each tap if it is padded, or None; the one that copies the kernel; and
+    the one that copies the result without padding, or None.
+    """
     whole = convolution.whole
     block = sch.get_sblock(whole.block.name)
-    if made is not None:
+    is_deepened = convolution.channels_read % group > 0
+    if made is not None and is_deepened:
         parallelize(sch, fuse(sch, sch.get_loops(made)[:-1]))
     taps = sch.reindex(block, ("read", 1 - whole.kernel_index))
     pads = [1] * (len(whole.block.spatial) + len(whole.block.reduced))
-    pads[len(whole.block.spatial) + convolution.depth] = group
+    pads[whole.channel], pads[len(whole.block.spatial) + convolution.depth] = convolution.lanes, group
     sch.pad_einsum(block, pads)
     sch.compute_inline(taps)
     name = f"{whole.kernel.source.name}_pad"
     copies = {str(sch.get(copy).name_hint): copy for copy in sch.get_producers(block)}
     kernel = copies.pop(name)
-    [image] = copies.values()
-    return image, kernel
+    image = next(iter(copies.values()), None)
+    return image, kernel, sch.get_consumers(block)[0] if convolution.is_padded else None
 
 
 def _schedule(
@@ -222,8 +243,10 @@ def _schedule(
     unroll = math.gcd(values["unroll"], int(sch.get(depth).extent) // dot.group)
     step, groups, group = sch.split(depth, [None, unroll, dot.group])
     line, within = sch.split(line, [None, values["lines"]])
-    tasks = [channels, *others, line] if values["outer"] == _CHANNELS else [*others, line, channels]
-    sch.reorder(*tasks, within, pixels, *taps, step, groups, row, vector, lane, group)
+    tasks, inner = [*others, line], [channels]
+    if not convolution.is_padded:
+        tasks, inner = [channels, *tasks] if values["outer"] == _CHANNELS else [*tasks, channels], []
+    sch.reorder(*tasks, *inner, within, pixels, *taps, step, groups, row, vector, lane, group)
     for name in on_tile:
         sch.reverse_compute_at(sch.get_sblock(name), pixels)
     parallelize(sch, fuse(sch, tasks))
@@ -232,10 +255,16 @@ def _schedule(
         sch.annotate(packed, PACKS, True)
     for loop in (groups, row, vector):
         sch.unroll(loop)
+    for loop in inner:
+        separate_partial_tiles(sch, loop)
     init = sch.decompose_reduction(block, taps[0])
     sch.vectorize(sch.get_loops(init)[-1])
     sch.tensorize(lane, dot.intrinsic)
-    vectorize(sch, on_tile[0], sch.get_loops(sch.get_sblock(on_tile[0]))[-1], tile.lanes)
+    first = sch.get_loops(sch.get_sblock(on_tile[0]))[-1]
+    if convolution.is_padded:
+        sch.vectorize(sch.split(first, [None, tile.lanes])[1])
+    else:
+        vectorize(sch, on_tile[0], first, tile.lanes)
 
 
 def _pack(sch: Schedule, convolution: ByteConvolution, tile: ConvTile, copy: Any, group: int) -> None:

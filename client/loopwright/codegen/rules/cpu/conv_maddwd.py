@@ -20,7 +20,7 @@ from loopwright.codegen.rules.analysis.rule import Knob, Knobs, MachineLimits
 
 class ConvMaddwd:
     name = "conv_maddwd"
-    version = 2
+    version = 3
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         convolution = ByteConvolution.of(program, machine)

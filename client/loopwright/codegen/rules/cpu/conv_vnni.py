@@ -19,7 +19,7 @@ _LOADS = (1.0, 1.0)
 
 class ConvVnni:
     name = "conv_vnni"
-    version = 1
+    version = 2
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         convolution = ByteConvolution.of(program, machine)
