@@ -90,13 +90,6 @@ def main(a: T.handle, b: T.handle):
             B[vi, vj] = A[vi, vj] * T.float32(2)
 """
 
-NO_BLOCK = """\
-@T.prim_func(s_tir=True)
-def main(A: T.Buffer((4,), "float32")):
-    for i in range(4):
-        A[i] = T.float32(0)
-"""
-
 ATTACK = """\
 from tvm.script import tirx as T
 
