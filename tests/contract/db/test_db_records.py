@@ -120,8 +120,12 @@ def test_everything_that_shows_a_speedup_shows_that_of_the_rounds(world: World) 
     trials = world.db.trials.propose(task.id, token, [BASELINE, MeasureCandidate("[0]", Origin.RANDOM)])
     for trial in trials:
         assert world.db.trials.finish(trial.id, token, Measured((1.0,), "worker"))
-    rounds = {"baseline_run_secs": (1.0, 1.0, 1.0), "best_run_secs": (0.5, 0.5, 0.5, *[2.0] * 4)}
-    stored = world.db.certificates.store(task.id, token, replace(world.certificate(trials[1], 0.5), **rounds), 64)
+    certificate = replace(
+        world.certificate(trials[1], 0.5),
+        baseline_run_secs=(1.0, 1.0, 1.0),
+        best_run_secs=(0.5, 0.5, 0.5, *[2.0] * 4),
+    )
+    stored = world.db.certificates.store(task.id, token, certificate, 64)
     world.db.tasks.answer(task.id, token, stored.id, AnsweredFrom.SEARCH)
     best = world.db.certificates.best("w0", world.device_class.id)
     assert best is not None

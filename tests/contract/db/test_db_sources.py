@@ -12,7 +12,7 @@ from loopwright.codegen.kinds import JobState
 from tests.contract.db.conftest import World
 
 ADA, BOB = Viewer("ada"), Viewer("bob")
-NOTHING = (0, [], [], [])
+NOTHING: tuple[int, list[str], list[str], list[str]] = (0, [], [], [])
 
 
 def found(world: World, text: str, viewer: Viewer = ADA) -> tuple[int, list[str], list[str], list[str]]:
@@ -50,7 +50,7 @@ def test_a_place_in_a_private_model_is_told_to_nobody_else(world: World) -> None
         best = db.certificates.best("a", world.device_class.id)
         assert best is not None
         listed, rechecked = db.certificates.bests().items, db.rechecks.of_job(job.id)
-        return {each.sources for each in (best, *listed, *rechecked)}
+        return {best.sources, *(each.sources for each in listed), *(each.sources for each in rechecked)}
 
     total, bests, records, jobs = found(world, "vault")
     assert (total, bests, set(records), jobs) == (1, ["a"], {"a"}, ["hers"])

@@ -296,13 +296,15 @@ def test_imported_traces_of_the_same_kind_of_target_follow(world: World) -> None
         for target in ('{"kind":{"name":"llvm"},"mcpu":"another"}', '{"kind":{"name":"cuda"}}')
     ]
     world.db.records.import_(
-        ImportedRecord("mm-128", device, trace, (0.01,), version)
-        for device, trace, version in (
-            (elsewhere[0], "[0]", "0.27"),
-            (elsewhere[0], "[8]", "0.27"),
-            (elsewhere[0], "[7]", "0.11"),
-            (elsewhere[1], "[9]", "0.27"),
-        )
+        [
+            ImportedRecord("mm-128", device, trace, (0.01,), version)
+            for device, trace, version in (
+                (elsewhere[0], "[0]", "0.27"),
+                (elsewhere[0], "[8]", "0.27"),
+                (elsewhere[0], "[7]", "0.11"),
+                (elsewhere[1], "[9]", "0.27"),
+            )
+        ]
     )
     assert world.db.trials.known("mm-128", world.device_class.id) == ["[0]", "[8]"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def deliveries(world: World, webhook_id: str) -> list[DeliveryView]:
     return list(world.db.webhooks.deliveries(webhook_id, 500).items)
 
 
-def finish(world: World, state: FinalState = JobState.SUCCEEDED, error: str | None = None, **fields: str) -> str:
+def finish(world: World, state: FinalState = JobState.SUCCEEDED, error: str | None = None, **fields: Any) -> str:
     """The id of a job that has ended."""
     job = world.job(**fields)
     assert world.db.jobs.finish(job.id, world.claim().lease_token, state, error)
