@@ -25,6 +25,7 @@ from loopwright.codegen.program.schedule import scheduled_module
 from loopwright.codegen.rounding import whole
 from loopwright.codegen.serialization import trace_to_json
 from loopwright.codegen.target import target_from
+from loopwright.frontends.log_sum_exp import log_sum_exp as emit_log_sum_exp
 from tuner.space.design_space import DesignSpace
 from tuner.workload import tensor_args
 
@@ -371,6 +372,11 @@ def lowered(compute: Callable[[Any], Any], shape: Sequence[int]) -> tvm.IRModule
         builder.emit_func_output(result)
     [(_, func)] = prim_funcs(lower(builder.get(), TARGET))
     return normal_form(func)
+
+
+def log_sum_exp(axis: int, shape: Sequence[int]) -> tvm.IRModule:
+    """The logarithm of the sum of exponentials along an axis, as front ends make it."""
+    return lowered(lambda x: emit_log_sum_exp(relax.BlockBuilder.current(), x, [axis], False), shape)
 
 
 def mean(rows: int, columns: int) -> tvm.IRModule:

@@ -20,8 +20,11 @@ from tests.support.models import Calls, called, check
         (nn.Sequential(nn.LayerNorm(16), nn.ReLU()), ["fused_layer_norm_relu"]),
         (nn.Sequential(nn.Unflatten(2, (2, 8)), nn.GroupNorm(5, 5), nn.ReLU()), ["fused_group_norm_relu"]),
         (Calls(lambda x: torch.softmax(x, -1) * 2), ["fused_softmax_multiply"]),
+        (Calls(lambda x: torch.softmax(x.unflatten(2, (4, 4)), 1)), ["softmax"]),
+        (Calls(lambda x: x.logsumexp(1, keepdim=True)), ["logsumexp"]),
+        (Calls(lambda x: x.logsumexp((0, 2))), ["transpose", "logsumexp"]),
     ],
-    ids=["rms", "written-rms", "quotient", "layer", "group", "softmax"],
+    ids=["rms", "written-rms", "quotient", "layer", "group", "softmax", "inner axes", "logsumexp", "two axes"],
 )
 def test_a_normalisation_is_one_function(model: nn.Module, names: list[str]) -> None:
     assert called(check(model, torch.randn(2, 5, 16))) == names

@@ -55,6 +55,12 @@ PROGRAMS = {
         programs.largest_magnitude(7, 40),
         programs.largest(5, 43),
         programs.mean(7, 19),
+        programs.log_sum_exp(1, (6, 45)),
+    ],
+    "column_stages": [
+        programs.lowered(lambda x: relax.op.nn.softmax(x, 1), (2, 5, 3, 7)),
+        programs.log_sum_exp(0, (9, 48)),
+        programs.lowered(lambda x: relax.op.nn.log_softmax(x, 1), (3, 6, 11)),
     ],
     "register_tile": [
         programs.product(24, 32, 16),

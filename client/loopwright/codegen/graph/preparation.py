@@ -13,6 +13,7 @@ from loopwright.codegen.graph.channel_scales import scale_in_place
 from loopwright.codegen.graph.constants import fold_constants
 from loopwright.codegen.graph.dilated_kernel import spread_inputs
 from loopwright.codegen.graph.identities import remove_identities
+from loopwright.codegen.graph.inner_axes import flatten_inner_axes
 from loopwright.codegen.graph.layout import take_in_transposes
 from loopwright.codegen.graph.lookups import limit_lookups
 from loopwright.codegen.graph.norms import fuse_rms_norm
@@ -57,6 +58,7 @@ def prepare(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
         read_transposed,
         flatten_batches,
         transform.EliminateCommonSubexpr(),
+        flatten_inner_axes,
         sink_reshapes,
         spread_inputs,
         split_phases,

@@ -14,6 +14,7 @@ from loopwright.codegen.rules.cpu.attention import Attention
 from loopwright.codegen.rules.cpu.block_dots import BlockDots
 from loopwright.codegen.rules.cpu.block_scaled import BlockScaled
 from loopwright.codegen.rules.cpu.column_reduce import ColumnReduce
+from loopwright.codegen.rules.cpu.column_stages import ColumnStages
 from loopwright.codegen.rules.cpu.column_sum import ColumnSum
 from loopwright.codegen.rules.cpu.conv_direct import ConvDirect
 from loopwright.codegen.rules.cpu.conv_maddwd import ConvMaddwd
@@ -47,6 +48,7 @@ CPU_RULES: tuple[Rule, ...] = (
     Gemv(),
     RegisterTile(),
     RowReduce(),
+    ColumnStages(),
     WindowReduce(),
     ColumnReduce(),
     ColumnSum(),

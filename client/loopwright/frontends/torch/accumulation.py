@@ -11,7 +11,8 @@ from typing import Any
 
 from tvm import relax
 
-from loopwright.frontends.torch.node import Converter, Node, wide
+from loopwright.frontends.log_sum_exp import log_sum_exp
+from loopwright.frontends.torch.node import Converter, Node, is_known, wide
 
 
 def axes_of(node: Node, data: Any, name: str = "dim") -> tuple[list[int] | None, bool]:
@@ -68,6 +69,16 @@ def _softmax(operator: Any) -> Converter:
     return convert
 
 
+def _log_sum_exp(node: Node) -> Any:
+    data = node.cast(node["self"], wide(node.dtype))
+    axes, keepdim = axes_of(node, data)
+    if any(is_known(extent) and int(extent) == 0 for extent in data.ty.shape):
+        total = node.emit(relax.op.sum(node.emit(relax.op.exp(data)), axes, keepdim))
+        return node.cast(node.emit(relax.op.log(total)), node.dtype)
+    reduced = None if axes is None else [axis % len(data.ty.shape) for axis in axes]
+    return node.cast(node.emit(log_sum_exp(node.builder, data, reduced, keepdim)), node.dtype)
+
+
 def _norm(node: Node) -> Any:
     """Convert a vector norm of an order, which is also 0, infinite or negative."""
     order, own = node["ord"], node.dtype
@@ -101,6 +112,7 @@ CONVERTERS: dict[str, Converter] = {
     **dict.fromkeys(("_log_softmax.default", "log_softmax.int"), _softmax(relax.op.nn.log_softmax)),
     **dict.fromkeys(("_softmax.default", "softmax.int"), _softmax(relax.op.nn.softmax)),
     "linalg_vector_norm.default": _norm,
+    "logsumexp.default": _log_sum_exp,
     "var_mean.correction": _variance_and_mean,
     "std.correction": lambda node: node.cast(node.emit(relax.op.sqrt(_variance(node)[0])), node.dtype),
     "var.correction": lambda node: node.cast(_variance(node)[0], node.dtype),

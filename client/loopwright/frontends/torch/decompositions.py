@@ -219,6 +219,7 @@ _ALONG_AN_AXIS = (
     _aten.gather.default,
     _aten.index_select.default,
     _aten.kthvalue.default,
+    _aten.logsumexp.default,
     _aten.median.dim,
     _aten.nanmedian.dim,
     _aten.scatter.src,
