@@ -8,22 +8,25 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import tvm
 from tvm import relax, te, tirx
 
 
-def group_norm(builder: Any, data: Any, groups: int, epsilon: float, scale: Any, bias: Any) -> Any:
+def group_norm(builder: Any, data: Any, groups: Any, epsilon: float, scale: Any, bias: Any) -> Any:
     """Return the data with mean 0 and deviation 1 in each group, times the scale of each channel plus its bias.
 
     Args:
         builder: emits what the function is called with.
         data: a tensor (batch, channels, ...) of a floating-point dtype.
-        groups: the number of groups of neighbouring channels.
+        groups: the number of groups of neighbouring channels, an integer or an extent of the data with symbols.
         epsilon: is added to the variance.
         scale: a tensor of one element for each channel, of the dtype of the data; None for 1.
         bias: the same; None for 0.
     """
     shape, dtype = list(data.ty.shape), str(data.ty.dtype)
-    channels, size = shape[1] // groups, math.prod(shape[2:])
+    size = math.prod(shape[2:])
+    # An extent with symbols is not known to be above 0, so that its quotient by itself is not simplified.
+    channels = 1 if tvm.sym.Analyzer().can_prove_equal(shape[1], groups) else shape[1] // groups
     flat = builder.emit(relax.op.reshape(data, [shape[0], groups, channels * size]))
     factors = [
         None if each is None else builder.emit(relax.op.reshape(each, [groups, channels])) for each in (scale, bias)

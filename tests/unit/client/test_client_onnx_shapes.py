@@ -14,6 +14,7 @@ from tvm import relax
 
 from loopwright import Client, UnsupportedModel, frontends
 from loopwright.codegen.errors import InvalidModule
+from loopwright.frontends.onnx.importer import import_model
 from loopwright.model import Model
 from tests.unit.client.fake_service import Answer, FakeService, job_json
 from tests.unit.client.known_bests import serve
@@ -109,3 +110,26 @@ def test_many_values_of_an_extent_leave_the_others_bound(client: Client, service
     x = np.ones((5, 3), "float32")
     result = relax.VirtualMachine(built, tvm.cpu())["main"](tvm.runtime.tensor(x))
     assert np.array_equal(result.numpy(), 1 + x)
+
+
+def test_an_instance_normalisation_takes_an_extent_with_a_symbol_as_channels() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["batch"], end=1),
+        helper.make_node("Expand", ["two", "batch"], ["scale"]),
+        helper.make_node("Transpose", ["x"], ["channels"], perm=[1, 0, 2]),
+        helper.make_node("InstanceNormalization", ["channels", "scale", "scale"], ["y"]),
+    ]
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, extents)
+        for name, extents in (("x", ["n", 2, 5]), ("y", [2, "n", 5]))
+    )
+    graph = helper.make_graph(nodes, "graph", [x], [y], [numpy_helper.from_array(np.full(1, 2, "float32"), "two")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    module = import_model(model)
+    machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+    for batch in (1, 3):
+        data = np.arange(batch * 10, dtype="float32").reshape(batch, 2, 5) ** 2
+        mean, variance = data.mean(2, keepdims=True), data.var(2, keepdims=True)
+        expected = 2 * (data - mean) / np.sqrt(variance + 1e-5) + 2
+        result = machine["main"](tvm.runtime.tensor(data)).numpy()
+        np.testing.assert_allclose(result, expected.transpose(1, 0, 2), rtol=1e-5, atol=1e-5)

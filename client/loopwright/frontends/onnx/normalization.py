@@ -67,7 +67,7 @@ def _local_response(node: Node) -> Any:
 
 
 def _instance(node: Node) -> Any:
-    return _grouped(node, node.extents(1)[0], *node.inputs[1:3])
+    return _grouped(node, node.inputs[0].ty.shape[1], *node.inputs[1:3])
 
 
 def _group(node: Node) -> Any:
@@ -82,7 +82,7 @@ def _group(node: Node) -> Any:
     return _grouped(node, groups, *factors)
 
 
-def _grouped(node: Node, groups: int, scale: Any, bias: Any) -> Any:
+def _grouped(node: Node, groups: Any, scale: Any, bias: Any) -> Any:
     data = _cast(node, node.inputs[0], wide(node.inputs[0]))
     scale, bias = (_cast(node, each, dtype_of(data)) for each in (scale, bias))
     epsilon = float(node.attributes.get("epsilon", 1e-5))
