@@ -38,7 +38,8 @@ def test_hits_and_misses_are_told_apart_and_equal_functions_answered_once(api: A
     assert answer.misses == [UNKNOWN]
     [hit] = answer.hits
     assert hit.workload_hash == known
-    assert hit.best.model_dump(mode="json") == api.get(f"/workloads/{known}/best")
+    # An answer is kept for all users, of whom some may not see the job that the place is from.
+    assert hit.best.model_dump(mode="json") == api.get(f"/workloads/{known}/best") | {"source": None}
     assert hit.best.trace is not None
     assert hit.best.codegen_version == CODEGEN_VERSION
     assert hit.best.certificate.rounds == 5
