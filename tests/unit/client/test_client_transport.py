@@ -87,6 +87,7 @@ def test_submit_is_tried_again_under_one_idempotency_key(service: FakeService, c
         "priority": 0,
         "visibility": "team",
         "budget": limits,
+        "seconds_per_function": None,
         "space": None,
         "shapes": {"n": 4},
         "force": False,
