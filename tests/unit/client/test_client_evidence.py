@@ -109,7 +109,7 @@ def test_each_field_of_a_best_that_decides_what_is_compiled_is_what_was_signed(f
 
 def test_no_field_of_a_certificate_is_left_out() -> None:
     assert set(CERTIFICATE) == set(schemas.Certificate.model_fields)
-    derived = {"name", "record_id", "rule", "packs_weight", "math", "certificate"}
+    derived = {"name", "source", "record_id", "rule", "packs_weight", "math", "certificate"}
     assert {*BEST, *derived} == set(schemas.Best.model_fields)
 
 
