@@ -32,7 +32,7 @@ _IN_REGISTERS = 64
 """Results of a part up to which those of the last step are kept in registers. Of longer parts they are read again."""
 _LONG = 512
 """Elements of the axes behind from which parts are longer: they are read in order. With 77, of which 13 are no whole
-vector, results that were read again took five times as long as in registers (AMD Zen 4)."""
+vector, results that were read again took five times as long as in registers (AMD Zen 3)."""
 _PART = 2048
 """Elements of a part of the axes behind, at most: two steps of it stay in the first cache. Not tuned."""
 _TOGETHER = 8
