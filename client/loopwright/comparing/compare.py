@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loopwright import schemas
+from loopwright.codegen.host import lock as host_lock
 from loopwright.codegen.host import threads
 from loopwright.comparing import processes
 from loopwright.comparing.engines import (
@@ -104,7 +105,8 @@ def compare(
                 elif number:
                     result.answer.failures[""], result.choice = "; ".join(answer.failures.values()), None
             if not number:
-                _choose(ready, results, say)
+                with host_lock.quiet():
+                    _choose(ready, results, say)
             alive = [process for process in ready if results[process.name].choice is not None]
             say(f"{plural(len(alive), 'engine')} in turn, {plural(amount.rounds, 'round')}")
             processes.rounds(alive, results, amount.rounds, seed=number)

@@ -24,7 +24,6 @@ from loopwright.comparing import compare, engines, writing
 from loopwright.comparing.case import NoForm, largest_error
 from loopwright.comparing.child import prepare
 from loopwright.comparing.engines import OPENVINO, OURS, PYTORCH, RIVALS, EngineInfo
-from loopwright.comparing.engines.tuned import INSTANT
 from loopwright.comparing.files import Files
 from loopwright.frontends.program import Program
 from loopwright.frontends.tvmscript import module_from_script
@@ -76,22 +75,20 @@ def test_an_engine_computes_what_pytorch_computes(files: Files, name: str) -> No
     assert all(len(prepared.outputs()) == 2 for prepared in ready.values())
 
 
-def test_a_model_with_functions_that_are_not_certified_is_timed_with_instant_answers_too(
+def test_functions_that_are_not_certified_are_timed_with_instant_answers(
     service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOOPWRIGHT_URL", service.url)
     files = written(tmp_path, with_onnx=False)
     serve(service)
     answer, _ = prepare(OURS.module, [], files, 1, None)
-    assert (answer.variants.keys(), answer.failures) == ({"compile", INSTANT}, {})
-    found = re.fullmatch(r"0 of (\d+) functions tuned", answer.variants["compile"].note)
-    assert found is not None
-    alone, _ = prepare(OURS.module, [], files, 1, INSTANT)
-    assert alone.variants.keys() == {INSTANT}, "a second process is asked for the way that was chosen"
+    assert (answer.variants.keys(), answer.failures) == ({"compile"}, {})
+    choices = r'(, \d+ first choices? of tune="instant", uncertified)?'  # where they are faster than unscheduled
+    found = re.fullmatch(r"0 of (\d+) functions tuned" + choices, answer.variants["compile"].note)
+    assert found is not None, answer.variants
     serve(service, *(best_json(each, None) for each in _functions(service)))
     answer, _ = prepare(OURS.module, [], files, 1, None)
-    assert answer.variants.keys() == {"compile"}
-    assert answer.variants["compile"].note.endswith(f", {found[1]} best as TVM compiles them")
+    assert answer.variants["compile"].note == f"0 of {found[1]} functions tuned, {found[1]} best as TVM compiles them"
 
 
 def _functions(service: FakeService) -> list[str]:

@@ -10,38 +10,25 @@ import loopwright
 from loopwright.applying.report import ApplyReport
 from loopwright.comparing.case import Array, Case
 from loopwright.comparing.engines.engine import Prepare, Prepared
-from loopwright.model import Tune
 from loopwright.results.units import plural
-
-INSTANT = 'compile, tune="instant"'
 
 
 def variants(case: Case, threads: int) -> Iterator[tuple[str, Prepare]]:
-    """Yield the ways: the number of threads is for `Client.compile` to choose.
+    """Yield one way: the number of threads is for `Client.compile` to choose.
 
-    Functions without a best stay as TVM compiles them, unless the user asks for instant answers: the second way, for a
-    model that has such functions. It is yielded, too, if the first was not taken.
+    Functions without a best get the first choices of their rules, as with ``tune="instant"``: unscheduled, one of them
+    may take longer than all others together.
     """
-    unknown: list[str] | None = None
-
-    def compiled() -> Prepared:
-        nonlocal unknown
-        prepared, report = _prepared(case)
-        unknown = [function.name for function in report.functions if function.best is None]
-        return prepared
-
-    yield "compile", compiled
-    if unknown != []:
-        yield INSTANT, lambda: _prepared(case, tune="instant")[0]
+    yield "compile", lambda: _prepared(case)
 
 
-def _prepared(case: Case, tune: Tune | None = None) -> tuple[Prepared, ApplyReport]:
+def _prepared(case: Case) -> Prepared:
     with loopwright.Client() as client:
         model, target = case.program()
-        compiled = client.compile(model, target, verify=False, tune=tune)
+        compiled = client.compile(model, target, verify=False, tune="instant")
         report = client.last_report
     assert report is not None
-    return on_virtual_machine(compiled, case, _note(report)), report
+    return on_virtual_machine(compiled, case, _note(report))
 
 
 def _note(report: ApplyReport) -> str:
@@ -49,7 +36,7 @@ def _note(report: ApplyReport) -> str:
     outcomes = Counter(function.outcome for function in report.functions)
     kinds = {
         f"{outcomes['baseline']} best as TVM compiles them": outcomes["baseline"],
-        f"{plural(outcomes['predicted'], 'first choice')} that no certificate proves": outcomes["predicted"],
+        f'{plural(outcomes["predicted"], "first choice")} of tune="instant", uncertified': outcomes["predicted"],
     }
     tuned = f"{outcomes['tuned']} of {plural(len(report.functions), 'function')} tuned"
     return ", ".join([tuned, *(words for words, count in kinds.items() if count)])
