@@ -224,7 +224,7 @@ class Jobs:
             running = Running.read(session)
             expired = running.first_end is not None and running.first_end <= self._sessions.now()
             first = None if answered else next(turns(session, machines, running.by_user, self._sessions.now()), None)
-            found = session.scalar(_ARE_ANSWERED) if answered else first is not None
+            found = session.scalar(_ARE_ANSWERED) if answered else _is_among(first, waiting)
         if expired:
             self._requeue_expired()
             first = None
@@ -527,11 +527,15 @@ def _next(
     """
     until = FAR if waiting is None else waiting.since
     for lane in itertools.chain([] if first is None else [first], _turns(session, machines, now)):
-        if waiting is not None and lane.priority < waiting.priority:
+        if not _is_among(lane, waiting):
             return None
         if (job := lane.lock_first(session, until)) is not None:
             return job
     return None
+
+
+def _is_among(lane: Lane | None, waiting: Waiting | None) -> bool:
+    return lane is not None and (waiting is None or lane.priority >= waiting.priority)
 
 
 def _turns(session: Session, machines: Collection[LabelledMachine] | None, now: datetime) -> Iterator[Lane]:

@@ -22,7 +22,8 @@ import ray
 
 from db import Database
 from db.errors import DatabaseDamaged, Unavailable
-from db.inputs import LabelledMachine
+from db.inputs import LAST, LabelledMachine
+from db.jobs.queue import FAR, Waiting
 from db.leases import RENEW_SECONDS
 from db.views import ClaimedJob
 from loopwright.codegen import worker_labels
@@ -74,6 +75,9 @@ MAX_ATTEMPTS = 10
 given back in order does not count."""
 _LOOK_SECONDS = 1.0
 """Between two looks at whether a start of Ray gets on."""
+_ASKER_SECONDS = 300.0
+"""On a service of one host, jobs that no user waits for are not begun so soon after a user's job: whoever asked for it
+compiles the model there now, and times it beside other engines. Not tuned."""
 _JOIN_SECONDS = 1.0
 """That a heartbeat waits for nodes that are about to join, and that the next one comes after."""
 _LONG_TURN_SECONDS = 3 * RENEW_SECONDS
@@ -110,6 +114,8 @@ class Controller:
         self._next_look = 0.0
         self._next_answers = 0.0
         self._next_room = 0.0
+        self._asked = -math.inf
+        """When a user's job was last at work here, or answered."""
         self._turned = math.inf
         """When the last turn began."""
         self._cut_off = False
@@ -229,8 +235,11 @@ class Controller:
             return False
         machines = {LabelledMachine(offer.device_class, frozenset(offer.labels.items())) for offer in self._offers}
         claimed, leaving = None, None
+        awaited = self._awaited(now)
         if not self._loops.are_full:
-            claimed = self._db.jobs.claim(self._settings.owner, self._db.lease_seconds, machines=machines)
+            claimed = self._db.jobs.claim(
+                self._settings.owner, self._db.lease_seconds, machines=machines, waiting=awaited
+            )
         elif now >= self._next_room:
             self._next_room = now + _ROOM_SECONDS
             claimed, leaving = self._exchange(machines)
@@ -247,6 +256,18 @@ class Controller:
         except LeaseLost:
             log.warning("job %s was taken over", claimed.job.id, extra={"job": claimed.job.id})
         return True
+
+    def _awaited(self, now: float) -> Waiting | None:
+        """Return which jobs may begin now, and put back those that may not go on. None: any may."""
+        running = self._loops.running
+        if any(loop.claimed.job.priority > LAST for loop in running):
+            self._asked = now
+        if len({offer.host for offer in self._offers}) != 1 or now - self._asked >= _ASKER_SECONDS:
+            return None
+        for loop in running:
+            if loop.claimed.job.priority <= LAST and not loop.leaving:
+                self._put_back(loop, to_end=True)
+        return Waiting(LAST + 1, FAR)
 
     def _exchange(self, machines: Collection[LabelledMachine]) -> tuple[ClaimedJob, Loop] | tuple[None, None]:
         """Claim a job that waits; return it with the loop that is to end its turn for it.
@@ -284,9 +305,11 @@ class Controller:
 
     def _take_up(self, claimed: ClaimedJob, leaving: Loop | None) -> None:
         """Answer a job from the database, or start its loop. That needs a free place, or that of ``leaving``."""
+        job = claimed.job
+        if job.priority > LAST:
+            self._asked = time.monotonic()
         if self._is_over(claimed) or self._is_answered(claimed):
             return
-        job = claimed.job
         wanted = self._db.devices.get(job.device_class_id)
 
         def serving() -> list[Offer]:

@@ -11,9 +11,10 @@ import pytest
 
 from db import Database, migrate
 from db.access.views import Quota
-from db.inputs import NewJob
+from db.inputs import LAST, NewJob
 from db.states import Scope
 from db.views import JobView
+from loopwright.codegen.kinds import JobState
 from service.controller import controller
 from service.controller.controller import Controller
 from service.settings import Settings
@@ -60,6 +61,12 @@ class Desk:
         for _ in range(count):
             self.controller._turn()
         return self.loops.started[before:]
+
+    def end(self) -> None:
+        """End all jobs that were taken up."""
+        for loop in self.loops.running:
+            self.database.jobs.finish(loop.claimed.job.id, loop.claimed.lease_token, JobState.SUCCEEDED)
+            loop.leaving = True
 
 
 def test_a_job_waits_for_a_worker_with_its_labels(settings: Settings, database: Database) -> None:
@@ -118,6 +125,24 @@ def test_workers_that_have_just_left_are_not_asked_again_at_once(desk: Desk, mon
     assert asked == [1]
     view = desk.database.jobs.get(job.id)
     assert (view.state, view.attempts) == ("queued", 0)
+
+
+def test_on_one_host_jobs_that_nobody_waits_for_keep_away_from_the_user(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = desk.submit("later", priority=LAST)
+    assert desk.turns() == ["later"]
+    desk.submit("a")
+    assert desk.turns() == ["a"]
+    assert desk.database.jobs.get(later.id).state == "queued", "it is put back, and does not begin again"
+    desk.end()
+    assert desk.turns() == [], "the user times the model now"
+    desk.submit("b")
+    assert desk.turns() == ["b"]
+    desk.end()
+    monkeypatch.setattr(controller, "_ASKER_SECONDS", 0.0)
+    assert desk.turns() == ["later"]
+    assert desk.database.jobs.get(later.id).attempts == 1
 
 
 def test_jobs_of_one_priority_take_turns_of_a_minute(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
