@@ -7,179 +7,33 @@ Latencies named ``*_us`` are microseconds (the median of the raw samples); raw s
 Importing this package is light: Pydantic and the models are imported when one of them is first used, so that a process
 which only loads a compiled model has none of them.
 """
+# ruff: noqa: F403, F405
+# Type checkers find the names of `__all__` in these modules, and `__getattr__` does while the program runs.
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loopwright.codegen.kinds import (
-        FINISHED,
-        AnsweredFrom,
-        FailureKind,
-        Grade,
-        JobState,
-        Lane,
-        Predictor,
-        RecheckVerdict,
-        SandboxLevel,
-        Stage,
-        TaskState,
-        ThrottleReason,
-        TrialState,
-    )
-    from loopwright.schemas.ablations import (
-        Ablation,
-        AblationResult,
-        Ancestor,
-        DecisionChange,
-        Lineage,
-        Neighbour,
-    )
-    from loopwright.schemas.access import (
-        AuditEntry,
-        BearerKind,
-        ChangeUser,
-        DayOfUse,
-        GuestLink,
-        LoginCode,
-        Me,
-        NewGuestLink,
-        NewToken,
-        NewUser,
-        Quota,
-        Right,
-        Scope,
-        Token,
-        TokenMade,
-        Use,
-        User,
-    )
-    from loopwright.schemas.base import AppliedRule, DeviceState, Page, Problem, Version, Wire
-    from loopwright.schemas.bottlenecks import Bottleneck, Bottlenecks, EstimatedDecision
-    from loopwright.schemas.comparison import ComparedEngine, Comparison, Interval, StoredComparison
-    from loopwright.schemas.evidence import (
-        CarriedCertificate,
-        Evidence,
-        LibrarySamples,
-        Machine,
-        RunnerUp,
-        SignedDocument,
-        SigningKey,
-    )
-    from loopwright.schemas.fleet import (
-        CachePeak,
-        Check,
-        DeviceClass,
-        Drain,
-        Drift,
-        Lease,
-        Peaks,
-        Quarantine,
-        Slot,
-        TargetOffer,
-        Worker,
-    )
-    from loopwright.schemas.gates import Gate, GateFunction, GateResult, GateState, Range, ReferenceFunction
-    from loopwright.schemas.insight import (
-        Coverage,
-        DecisionColumn,
-        DecisionRow,
-        Decisions,
-        HistoryPoint,
-        PredictionPair,
-        PredictionRound,
-        Predictions,
-        Roofline,
-        RooflinePoint,
-    )
-    from loopwright.schemas.jobs import (
-        Budget,
-        DescribeJob,
-        Event,
-        Job,
-        JobChanged,
-        JobGroup,
-        JobSort,
-        ModelLatency,
-        ModulePayload,
-        Phase,
-        Preview,
-        PreviewTask,
-        Progress,
-        Resubmit,
-        Span,
-        SubmitJob,
-        Task,
-        TaskChanged,
-        Trial,
-        TrialFinished,
-        Until,
-        Visibility,
-    )
-    from loopwright.schemas.lookup import (
-        MAX_LOOKUP,
-        ImportedSchedule,
-        Lookup,
-        LookupAnswer,
-        LookupHit,
-        LoweredFunction,
-        RecordsAnswer,
-        RecordsLookup,
-    )
-    from loopwright.schemas.overview import (
-        BestSchedule,
-        BestScheduleFilters,
-        BestSchedules,
-        BestScheduleSort,
-        DeviceClassCount,
-        OpCount,
-        Overview,
-    )
-    from loopwright.schemas.rechecks import NewRecheck, Recheck, RecheckEvidence, RecheckFinished, RecheckResult
-    from loopwright.schemas.records import (
-        Assembly,
-        CodeLine,
-        CodeLoop,
-        ImportedCertificate,
-        ImportReport,
-        LoopModel,
-        Record,
-        RecordDetail,
-        Reproduce,
-    )
-    from loopwright.schemas.webhooks import Delivery, DeliveryType, NewWebhook, Webhook, WebhookEvent, WebhookMade
-    from loopwright.schemas.workloads import (
-        Best,
-        Certificate,
-        Library,
-        RejectedContender,
-        Tensor,
-        Workload,
-        WorkloadDetail,
-    )
-
-_PARTS = (
-    "loopwright.codegen.kinds",
-    "loopwright.schemas.ablations",
-    "loopwright.schemas.access",
-    "loopwright.schemas.base",
-    "loopwright.schemas.bottlenecks",
-    "loopwright.schemas.comparison",
-    "loopwright.schemas.evidence",
-    "loopwright.schemas.fleet",
-    "loopwright.schemas.gates",
-    "loopwright.schemas.insight",
-    "loopwright.schemas.jobs",
-    "loopwright.schemas.lookup",
-    "loopwright.schemas.overview",
-    "loopwright.schemas.rechecks",
-    "loopwright.schemas.records",
-    "loopwright.schemas.webhooks",
-    "loopwright.schemas.workloads",
-)
-"""The modules that define the names below."""
+    from loopwright.codegen.kinds import *
+    from loopwright.schemas.ablations import *
+    from loopwright.schemas.access import *
+    from loopwright.schemas.base import *
+    from loopwright.schemas.bottlenecks import *
+    from loopwright.schemas.comparison import *
+    from loopwright.schemas.evidence import *
+    from loopwright.schemas.fleet import *
+    from loopwright.schemas.gates import *
+    from loopwright.schemas.insight import *
+    from loopwright.schemas.jobs import *
+    from loopwright.schemas.lookup import *
+    from loopwright.schemas.overview import *
+    from loopwright.schemas.rechecks import *
+    from loopwright.schemas.records import *
+    from loopwright.schemas.webhooks import *
+    from loopwright.schemas.workloads import *
 
 __all__ = [
     "FINISHED",
@@ -335,7 +189,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for part in map(importlib.import_module, _PARTS):
+    modules = [f"{__name__}.{part.name}" for part in pkgutil.iter_modules(__path__)]
+    for part in map(importlib.import_module, ["loopwright.codegen.kinds", *modules]):
         globals().update({each: value for each, value in dict(vars(part)).items() if each in __all__})
     return globals()[name]
 
