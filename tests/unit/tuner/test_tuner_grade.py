@@ -17,7 +17,7 @@ from tuner.races.sequential import Estimate
     ("baseline", "best", "grade"),
     [
         ([2.0, 2.02, 1.98, 2.01, 2.0], [1.0, 1.01, 0.99, 1.0, 1.0], Grade.CLEAN),
-        ([2.0, 3.0, 1.9, 2.6, 2.0], [1.0, 1.0, 1.0, 1.0, 1.0], Grade.NOISY),
+        ([2.0, 2.8, 1.9, 2.5, 2.0], [1.0, 1.0, 1.0, 1.0, 1.0], Grade.NOISY),
         ([2.0, 9.0, 0.3, 5.0, 2.0], [1.0, 1.0, 1.0, 1.0, 1.0], Grade.INCONCLUSIVE),
         ([1.01, 1.0, 1.02, 0.99, 1.01], [1.0, 1.0, 1.0, 1.0, 1.0], Grade.INCONCLUSIVE),
         ([2.0], [1.0], Grade.INCONCLUSIVE),
@@ -47,9 +47,7 @@ def test_most_intervals_contain_the_ratio_of_another_race(state: float) -> None:
 
     races = [race() for _ in range(400)]
     inside = sum(one.low <= other.value <= one.high for one, other in pairwise(races))
-    # The median of the ratios varies more than their trimmed mean, whose interval it is: 92 to 93 % of 1,200 such races
-    # are inside, and as many as these differ by 1.4 %.
-    assert inside >= 0.9 * 399
+    assert inside >= 0.92 * 399
 
 
 def test_most_intervals_contain_the_true_ratio() -> None:
