@@ -54,6 +54,7 @@ class PackageCalls(ModelCalls):
         from loopwright.comparing import writing
         from loopwright.packaging import package
 
+        package.check_folder(Path(directory))
         with tempfile.TemporaryDirectory(prefix="loopwright-package-") as scratch:
             files, reference = writing.write(Path(scratch), source, on_wire(target), with_onnx=False)
             looked_up = self.look_up(files.model, target, params)

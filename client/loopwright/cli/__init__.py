@@ -1,7 +1,7 @@
 """The ``loopwright`` command.
 
 Exit status: 0 done, 1 the job did not succeed (or not in the time that was given for it), 2 usage (wrong arguments, a
-file that cannot be read or imported), 3 the service could not be reached or refused.
+file that cannot be read, written or imported), 3 the service could not be reached or refused, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -37,7 +37,15 @@ from loopwright.cli.options import Json, Limit, connect
 from loopwright.cli.output import print_json, print_line
 from loopwright.cli.views import show_audit
 from loopwright.client import Client
-from loopwright.errors import InvalidPack, LoopwrightError, NotLocked, TvmUnavailable, WaitTimedOut
+from loopwright.codegen.errors import CodegenError
+from loopwright.errors import (
+    InvalidPack,
+    LoopwrightError,
+    NotLocked,
+    TvmUnavailable,
+    UnsupportedModel,
+    WaitTimedOut,
+)
 from loopwright.session import config
 
 
@@ -161,7 +169,7 @@ def main() -> None:
         app()
     except (WaitTimedOut, NotLocked) as error:
         _end(str(error), 1)
-    except (TvmUnavailable, InvalidPack) as error:
+    except (TvmUnavailable, UnsupportedModel, InvalidPack, CodegenError) as error:
         _end(str(error), 2)
     except LoopwrightError as error:
         _end(str(error), 3)
@@ -172,5 +180,5 @@ def main() -> None:
 
 
 def _end(reason: str, status: int) -> None:
-    print(f"loopwright: {reason}", file=sys.stderr)
+    print_line(f"loopwright: {reason}", error=True)
     sys.exit(status)

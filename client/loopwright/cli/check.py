@@ -19,6 +19,7 @@ from loopwright.cli.options import (
     connect,
     default_name,
     to_model,
+    to_write,
 )
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.errors import CheckFailed, InvalidRequest
@@ -57,13 +58,19 @@ def check(
     name: Annotated[str | None, typer.Option(help="Name of the job; by default the name of the file.")] = None,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the model's functions to this file, as a reference for later checks."),
+        typer.Option(
+            metavar="FILE",
+            help="Write the model's functions to this file, as a reference for later checks.",
+            callback=to_write,
+        ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result to this file as JUnit XML.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the result to this file as JUnit XML.", callback=to_write),
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Append a summary in Markdown to this file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Append a summary in Markdown to this file.", callback=to_write),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -97,7 +97,7 @@ def submit(
         max_device_seconds=max_device_seconds,
         target_latency_us=in_microseconds(target_latency),
         until=until,
-        space=json.loads(space.read_text(encoding="utf-8")) if space else None,
+        space=_traces(space) if space else None,
         seed=seed,
         name=name or default_name(model),
         priority=priority,
@@ -330,6 +330,14 @@ def events(
                 print(json.dumps(asdict(event), ensure_ascii=False), flush=True)
             else:
                 show_event(event, names)
+
+
+def _traces(file: Path) -> Any:
+    """Return the value in a JSON file."""
+    try:
+        return json.loads(file.read_bytes())
+    except ValueError as error:
+        raise typer.BadParameter(f"{file} is no JSON ({error})", param_hint="--space") from error
 
 
 def _follow_or_tell(job: Job, wait: bool, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, Target, connect, to_model
+from loopwright.cli.options import ExactMath, Json, ManyExtents, Math, Target, connect, to_model, to_write
 from loopwright.cli.output import print_json, print_line
 from loopwright.errors import WrongCertificate
 from loopwright.locking.lock import NAME, Lock
@@ -24,7 +24,7 @@ def lock(
             show_default=False,
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The lock file.")] = Path(NAME),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The lock file.", callback=to_write)] = Path(NAME),
     target: Target = "auto",
     extents: ManyExtents = None,
     exact_math: ExactMath = False,

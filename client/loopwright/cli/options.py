@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -117,6 +119,8 @@ def to_model(file: str, extents: list[str] | None, exact_math: bool, math: MathM
     shapes = _shapes(extents)
     path, _, name = file.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
+        if not Path(file).exists():  # said before anything is imported that reads it
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), file)
         return Model(Path(file), shapes=shapes, exact_math=exact_math, math=math)
     found = scripts.model_named(Path(path), name)
     # What the command line leaves out, the script decides.
@@ -126,6 +130,19 @@ def to_model(file: str, extents: list[str] | None, exact_math: bool, math: MathM
         exact_math=exact_math or found.exact_math,
         math=found.math if math == FP32 else math,
     )
+
+
+def to_write(file: Path | None) -> Path | None:
+    """Return an option's file. What keeps it from being written is said before a command works for minutes."""
+    if file is not None:
+        present = file if file.exists() else file.parent
+        if file.is_dir():
+            raise typer.BadParameter(f"{file} is a directory; name a file in it")
+        if not present.exists():
+            raise typer.BadParameter(f"there is no directory {present}; make it first, or name a file elsewhere")
+        if not os.access(present, os.W_OK):
+            raise typer.BadParameter(f"you may not write {present}; name a file elsewhere")
+    return file
 
 
 def in_the_past(text: str) -> datetime:

@@ -20,6 +20,7 @@ from loopwright.cli.options import (
     Target,
     connect,
     to_model,
+    to_write,
 )
 from loopwright.cli.output import print_json, print_line, print_table
 from loopwright.cli.views import show_best, show_plan
@@ -31,7 +32,7 @@ from loopwright.results.units import ratio
 
 app = typer.Typer(help="Look up, apply and build the best schedules.", no_args_is_help=True)
 
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File to write.", callback=to_write)]
 
 
 @app.command()
@@ -113,7 +114,10 @@ def apply(
 def compile(
     context: typer.Context,
     model: ModelFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Shared library (.so) or archive (.tar) to write.", callback=to_write),
+    ],
     target: Target = "auto",
     extents: ManyExtents = None,
     exact_math: ExactMath = False,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loopwright import schemas
+from loopwright.codegen.errors import last_line
 from loopwright.codegen.syntax import parse
 from loopwright.errors import UnsupportedModel
 from loopwright.extras import require_tvm
@@ -30,7 +31,8 @@ def accepts(model: Any) -> bool:
 def to_payload(model: str | os.PathLike[str]) -> schemas.ModulePayload:
     text = _text(model)
     if not text.strip():
-        raise ValueError("the program is empty")
+        name = os.fspath(model) if _is_path(model) else "the program"
+        raise ValueError(f"{name} is empty; give TVMScript or TVM's JSON")
     return schemas.ModulePayload(format="tvm-json" if text.lstrip().startswith("{") else "tvmscript", data=text)
 
 
@@ -38,7 +40,12 @@ def to_program(source: Model) -> Program:
     tvm = require_tvm()
     payload = to_payload(source.model)
     if payload.format == "tvm-json":
-        return detach(tvm.ir.load_json(payload.data))
+        try:
+            mod = tvm.ir.load_json(payload.data)
+        except Exception as error:  # of many classes, some of C++
+            reason = last_line(error)
+            raise UnsupportedModel(f"this is no JSON of TVM ({reason}); write it by tvm.ir.save_json(mod)") from error
+        return detach(mod)
     return detach(module_from_script(translate(payload.data).text))
 
 
@@ -87,7 +94,18 @@ def _lacks_constants(tree: ast.Module) -> bool:
     return bool(names) and not any(isinstance(name.ctx, ast.Store) for name in names)
 
 
-def _text(model: str | os.PathLike[str]) -> str:
+def _is_path(model: str | os.PathLike[str]) -> bool:
     # A program has line breaks (or, as JSON, braces); a file name ends in .py or .json.
-    is_path = not isinstance(model, str) or ("\n" not in model and model.endswith((".py", ".json")))
-    return Path(model).read_text(encoding="utf-8") if is_path else str(model)
+    return not isinstance(model, str) or ("\n" not in model and model.endswith((".py", ".json")))
+
+
+def _text(model: str | os.PathLike[str]) -> str:
+    if not _is_path(model):
+        return str(model)
+    try:
+        return Path(model).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UnsupportedModel(
+            f"{os.fspath(model)} is not text, and so neither TVMScript nor TVM's JSON; the files of PyTorch's programs "
+            "end in .pt2, and those of ONNX in .onnx"
+        ) from error

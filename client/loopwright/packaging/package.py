@@ -50,14 +50,19 @@ _DTYPES = {"float": "kDLFloat", "int": "kDLInt", "uint": "kDLUInt", "bool": "kDL
 _COPIED_LIBRARIES = {"apache-tvm": "libtvm_runtime.so", "apache-tvm-ffi": "libtvm_ffi.so"}
 
 
+def check_folder(folder: Path) -> None:
+    """Raise FileExistsError for a folder that is not empty, and NotADirectoryError for a file."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty; give a folder of its own for the package")
+
+
 def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: str) -> ApplyReport:
-    """Write a package to a folder, which must be empty or not there; returns what hit and what missed.
+    """Write a package to a folder that `check_folder` allows; returns what hit and what missed.
 
     ``files`` hold the inputs of an example, and what ``reference`` computed for them.
 
     Raises:
         UnsupportedModel: the target is no CPU, or one of another architecture.
-        FileExistsError: the folder is not empty.
     """
     if model.target.kind.name != "llvm":
         raise UnsupportedModel(f"packages are for CPUs, and the target is {model.target}; use compile() for it")
@@ -68,8 +73,6 @@ def write(folder: Path, model: LookedUp, files: Files, *, name: str, reference: 
         )
     applied, report = applying.apply(model)
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is not empty; give a folder of its own for the package")
     mapped = export_apart(applying.build(applied, model.target), folder)
     functions = _with_checks(folder, model, report)
     inputs = fixed_inputs(model.module)

@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 
@@ -58,9 +59,13 @@ def functions_folder() -> Path:
 
 
 def service_port() -> int | None:
-    """Return the port that the environment chooses for this machine's service. Raises ValueError: it is no number."""
+    """Return the port that the environment chooses for this machine's service. Raises ValueError: it is no port."""
     chosen = os.environ.get("LOOPWRIGHT_PORT")
-    return int(chosen) if chosen else None
+    if not chosen:
+        return None
+    if not chosen.isdecimal() or not 0 < int(chosen) < 65536:
+        raise ValueError(f"LOOPWRIGHT_PORT is {chosen!r}, which is no port; give a number from 1 to 65535")
+    return int(chosen)
 
 
 def names_a_service(url: str | None = None) -> bool:
@@ -72,7 +77,8 @@ def resolve(url: str | None = None, token: str | None = None) -> Endpoint:
     """Return the address and the token. A saved token is sent only to the URL that it was saved with.
 
     Raises:
-        ValueError: the URL does not begin with ``http://`` or ``https://``.
+        ValueError: the URL does not begin with ``http://`` or ``https://``, its host or port is wrong, or the token has
+            a character that none has.
     """
     saved = [endpoint for endpoint in (_saved_login(), local_service()) if endpoint is not None]
     chosen = url or os.environ.get("LOOPWRIGHT_URL") or (saved[0].url if saved else DEFAULT_URL)
@@ -81,10 +87,22 @@ def resolve(url: str | None = None, token: str | None = None) -> Endpoint:
         raise ValueError(
             f"the URL {chosen!r} does not begin with http:// or https://; write http://{chosen.rpartition('://')[2]}"
         )
-    token = token or os.environ.get("LOOPWRIGHT_TOKEN")
+    if not _has_host(chosen):
+        raise ValueError(f"the URL {chosen!r} has no valid host and port; write http://HOST:PORT")
+    token = (token or os.environ.get("LOOPWRIGHT_TOKEN") or "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("the token has a character that no token has; copy it again")
     if not token:
         token = next((endpoint.token for endpoint in saved if endpoint.url == chosen and endpoint.token), None)
     return Endpoint(chosen, token)
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:  # the port is no number up to 65535, or a bracket is open
+        return False
 
 
 def save_login(url: str, token: str) -> Path:

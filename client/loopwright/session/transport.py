@@ -206,7 +206,12 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
     try:
         return model.model_validate_json(response.content, extra="ignore")
     except ValidationError as error:
-        raise UnexpectedAnswer(f"the answer of {response.url} is not a {model.__name__}: {error}") from error
+        found = error.errors(include_url=False)[0]
+        where = "".join(f"{part}: " for part in found["loc"])
+        raise UnexpectedAnswer(
+            f"the answer of {response.url} is not a {model.__name__} ({where}{found['msg']}); see whether the URL is "
+            "that of a Loopwright service, and of no other version than this client"
+        ) from error
 
 
 def body(model: type[BaseModel], **fields: Any) -> dict[str, Any]:

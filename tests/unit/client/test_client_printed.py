@@ -16,6 +16,7 @@ from loopwright.cli import app
 from loopwright.doctor import Finding, Health
 from tests.support.comparisons import comparison
 from tests.support.golden import Golden
+from tests.support.programs import MM_RELU
 from tests.unit.client.conftest import Command
 from tests.unit.client.fake_service import FakeService, best_json, job_json, page, problem
 
@@ -56,16 +57,16 @@ WRONG = [
     ("job", "submit", "no-such-file.py"),
     ("job", "submit", "no-such-file.py", "--max-trials", "0"),
     ("job", "submit", "no-such-file.py", "--until", "dawn"),
-    ("job", "submit", "no-such-file.py", "--target-latency", "1 h"),
-    ("job", "submit", "no-such-file.py", "--label", "rack"),
+    ("job", "submit", "model.py", "--target-latency", "1 h"),
+    ("job", "submit", "model.py", "--label", "rack"),
     ("job", "submit", "no-such-file.py", "--shape", "n"),
     ("job", "submit", "no-such-file.py", "--shape", "n=4,"),
     ("job", "submit", "no-such-file.py", "--shape", "n=4.."),
     ("job", "submit", "no-such-file.py", "--shape", "n=4:1:2"),
     ("job", "submit", "no-such-file.py", "--shape", "n=1..9", "--shape", "m=1,2"),
-    ("schedule", "apply", "no-such-file.py", "--shape", "n=1..9"),
-    ("schedule", "compile", "no-such-file.py", "-o", "x.so", "--shape", "n=1,9"),
-    ("schedule", "apply", "no-such-file.py", "--shape", "n=4,8"),
+    ("schedule", "apply", "model.py", "--shape", "n=1..9"),
+    ("schedule", "compile", "model.py", "-o", "x.so", "--shape", "n=1,9"),
+    ("schedule", "apply", "model.py", "--shape", "n=4,8"),
     ("schedule", "compile", "no-such-file.py"),
     ("record", "import", "no-such-directory"),
 ]
@@ -75,6 +76,7 @@ def test_wrong_use_has_status_2_sends_nothing_and_says_what_to_write(
     service: FakeService, run: Command, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MM_RELU)
     texts = []
     for words in WRONG:
         done = run(*words)

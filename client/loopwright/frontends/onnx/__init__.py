@@ -74,11 +74,28 @@ def example_inputs(source: Model, loaded: Any = None) -> dict[str, Any]:
 
 def _loaded(model: Any) -> Any:
     """Return the model of a file, or a copy of a model."""
-    onnx = importlib.import_module("onnx")
     if isinstance(model, str | os.PathLike):
         if not Path(model).exists():
             raise FileNotFoundError(f"no such file: {model}")
-        return onnx.load(os.fspath(model))
+        return _read(os.fspath(model))
+    onnx = importlib.import_module("onnx")
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     return copied
+
+
+def _read(path: str) -> Any:
+    try:
+        model = importlib.import_module("onnx").load(path)
+        if not model.HasField("graph"):
+            raise ValueError("it has no graph")
+    except OSError:
+        raise
+    except ImportError as error:
+        raise UnsupportedModel(f"to read {path}, install ONNX: pip install onnx ({error})") from error
+    except Exception as error:  # protobuf's and onnx's have no class in common
+        raise UnsupportedModel(
+            f"{path} is no whole ONNX model ({first_line(error)}); copy it again, with the files of its weights, or "
+            "export it again"
+        ) from error
+    return model

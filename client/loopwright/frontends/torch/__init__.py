@@ -64,11 +64,14 @@ def to_program(source: Model) -> Program:
 
 def exported(source: Model) -> Any:
     """Return a model as an exported program. Raises as `to_program` does."""
-    torch = importlib.import_module("torch")
     model = source.model
+    if isinstance(model, str | os.PathLike) and not Path(model).exists():
+        raise FileNotFoundError(f"no such file: {model}")
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise UnsupportedModel(f"to read {model}, install PyTorch: pip install torch ({error})") from error
     if isinstance(model, str | os.PathLike):
-        if not Path(model).exists():
-            raise FileNotFoundError(f"no such file: {model}")
         model = _loaded(os.fspath(model))
     if isinstance(model, torch.export.ExportedProgram):
         if source.example_inputs is not None:
