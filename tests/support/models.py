@@ -9,15 +9,21 @@ import numpy as np
 import torch
 import tvm
 from tvm import relax
+from tvm.target import Target
 
 from loopwright.applying.lookup import lower
 from loopwright.codegen.functions import prim_funcs
 from loopwright.codegen.program.build import compile_module
-from loopwright.codegen.program.digest import function_digest
+from loopwright.codegen.program.digest import function_digest, normal_form
 from loopwright.codegen.program.lowering import lower as lower_module
+from loopwright.codegen.program.schedule import scheduled_function
+from loopwright.codegen.rule import applied_rule
+from loopwright.codegen.rules import prior
 from loopwright.codegen.serialization import module_from_json, module_to_json
+from loopwright.codegen.weights.prepacking import fold_packing
 from loopwright.frontends import to_program
 from loopwright.model import Model
+from tests.support.rule_programs import TARGET
 
 LLVM = tvm.target.Target("llvm")
 
@@ -47,9 +53,9 @@ def called(mod: tvm.IRModule) -> list[str]:
     return names
 
 
-def run(mod: tvm.IRModule, *inputs: torch.Tensor) -> Any:
-    """Return what a lowered module computes, without schedules."""
-    machine = relax.VirtualMachine(compile_module(mod, LLVM), tvm.cpu())
+def run(mod: tvm.IRModule, *inputs: torch.Tensor, target: Target = LLVM) -> Any:
+    """Return what a lowered module computes."""
+    machine = relax.VirtualMachine(compile_module(mod, target), tvm.cpu())
     return machine["main"](*(tvm.runtime.tensor(value.numpy()) for value in inputs)).numpy()
 
 
@@ -60,6 +66,28 @@ def check(model: torch.nn.Module, *inputs: torch.Tensor, **options: Any) -> tvm.
         expected = model(*inputs).numpy()
     np.testing.assert_allclose(run(mod, *inputs), expected, rtol=1e-4, atol=1e-5)
     return mod
+
+
+def check_first_choices(model: torch.nn.Module, *inputs: torch.Tensor, rtol: float, atol: float) -> list[str | None]:
+    """Schedule each function of a model by the first choice of its rules, and compare the model with PyTorch.
+
+    Returns the name of the rule of each function; None for one without a rule.
+    """
+    mod = lowered(model, *inputs)
+    scheduled, rules = mod.clone(), []
+    for var, func in prim_funcs(mod):
+        workload = normal_form(func)
+        trace = next(prior.choices(workload, TARGET), None)
+        rule = applied_rule(trace)
+        rules.append(None if rule is None else rule.name)
+        if trace is not None:
+            scheduled.update_func(var, scheduled_function(func, workload, trace, TARGET))
+    with torch.no_grad():
+        expected = model(*inputs).numpy()
+    result = run(fold_packing(scheduled), *inputs, target=TARGET)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result, expected, rtol=rtol, atol=atol)
+    return rules
 
 
 class Calls(torch.nn.Module):

@@ -13,8 +13,8 @@ from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, fo
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.rules.analysis.sketches import Sketches
 
-_TYPES = ("float32", "int32")
-"""Of sums that rules take."""
+_TYPES = {"conv_direct": ("float32", "float64", "int32"), "register_tile": ("float32", "int32")}
+"""Of sums that rules take; those of integers have rules of their own."""
 
 
 def without_rule(mod: tvm.IRModule, target: Target) -> str | None:
@@ -56,8 +56,9 @@ def _product(program: AnalysedProgram, products: list[Block]) -> str:
     others = [each.name for each in program.reductions if each is not block]
     if others:
         return f"{name} is nearest, which takes one reduction, and the function also has {', '.join(others)}"
-    if block.dtype not in _TYPES:
-        return f"{name} is nearest, whose sums are in float32, and the function's are in {block.dtype}"
+    if block.dtype not in _TYPES[name]:
+        own = " or ".join(dtype for dtype in _TYPES[name] if dtype != "int32")
+        return f"{name} is nearest, whose sums are in {own}, and the function's are in {block.dtype}"
     if len(program.outputs) > 1:
         return f"{name} is nearest, which takes one output, and the function has {len(program.outputs)}"
     contraction = Contraction.of(program, block.dtype)
@@ -75,7 +76,7 @@ def _rows(program: AnalysedProgram, reductions: list[Block]) -> str:
     nearest = "row_reduce and column_reduce are nearest, which"
     for block in program.blocks:
         if block.dtype != "float32":
-            return f"{nearest} compute in float32, and block {block.name} computes in {block.dtype}"
+            return f"row_reduce is nearest, which computes in float32, and block {block.name} computes in {block.dtype}"
     for block in reductions:
         if block.operation is None or block.operation == "min":
             return f"{nearest} sum or take the maximum, and block {block.name} reduces by something else"

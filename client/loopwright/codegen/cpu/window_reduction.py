@@ -26,7 +26,7 @@ MOST = 32
 
 _PAIR = r"(\d{1,6})x(\d{1,6})"
 _NAME = re.compile(
-    rf"loopwright\.window_(sum|max|largest|dot)_(float32|int32|int8|uint8)_{_PAIR}_{_PAIR}_{_PAIR}_{_PAIR}"
+    rf"loopwright\.window_(sum|max|largest|dot)_(float64|float32|int32|int8|uint8)_{_PAIR}_{_PAIR}_{_PAIR}_{_PAIR}"
 )
 
 
@@ -61,7 +61,8 @@ class WindowReduction:
         numbers = (self.height, self.down, self.along, self.lines, self.rows)
         fits = self.lanes in (4, 8, 16, 32, 64) and self.columns >= self.lanes and self.width >= self.along
         is_small = max(self.height, self.width, self.rows) <= MOST
-        return min(numbers) > 0 and fits and is_small and (self.operation in ("sum", "max") or self.dtype == "float32")
+        is_known = self.operation in ("sum", "max") or self.dtype.startswith("float")
+        return min(numbers) > 0 and fits and is_small and is_known
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -165,7 +166,7 @@ def _products(windows: WindowReduction, operands: list[Any], rows: int) -> Calla
     def compute(first: Any, count: int) -> None:
         for start, again in _vectors(windows.columns, lanes):
             for row in range(count):
-                T.buffer_store(partial, T.broadcast(T.float32(0), lanes), [row, T.ramp(0, 1, lanes)])
+                T.buffer_store(partial, T.broadcast(tirx.const(0, windows.dtype), lanes), [row, T.ramp(0, 1, lanes)])
             for line in range((count - 1) * windows.down + windows.height):
                 for k in range(windows.width):
                     tap = _tap(windows, image, first * windows.down + line, start, k)

@@ -13,8 +13,8 @@ from loopwright.codegen.rules.analysis.convolution import Convolution, coefficie
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, found, is_var
 from loopwright.codegen.rules.analysis.steps import remains
 
-_DTYPES = ("float32", "int32")
-"""Of results: lanes of as many bits as those of `MachineLimits`. What is read may be narrower."""
+_DTYPES = ("float32", "float64", "int32")
+"""Of results. What is read may be narrower."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tvm.s_tir import Schedule
@@ -63,6 +63,10 @@ class MachineLimits:
         lanes, registers = 8 if "avx2" in features else 4, 32 if "avx512vl" in features else 16
         has_vnni = "avxvnni" in features or {"avx512vnni", "avx512vl"} <= features
         return MachineLimits(lanes, registers, threads, has_vnni, "avx2" in features)
+
+    def for_sums(self, dtype: str) -> MachineLimits:
+        """Return the limits for sums of a dtype, of which ``lanes`` are in a vector: of float64, half as many."""
+        return replace(self, lanes=self.lanes // 2) if dtype == "float64" else self
 
 
 class Rule(Protocol):

@@ -14,7 +14,8 @@ from loopwright.codegen.rules.analysis.convolution import contains
 from loopwright.codegen.rules.analysis.program import AnalysedProgram, Block, is_var
 from loopwright.codegen.rules.analysis.steps import remains
 
-_POOLED = ("float32", "int32", "int8", "uint8")
+_MULTIPLIED = ("float32", "float64")
+_POOLED = (*_MULTIPLIED, "int32", "int8", "uint8")
 _SHORTEST = 4
 """Columns of a line, which is a vector at least."""
 
@@ -106,7 +107,7 @@ class Windows:
 def _operands(block: Block) -> tuple[str, Any, Any] | None:
     """Return the operation, what is read of the image, and the factor from a kernel, None if there is none."""
     operation, term = block.operation, block.term if block.operation is not None else None
-    if operation == "sum" and isinstance(term, tirx.Mul) and block.dtype == "float32":
+    if operation == "sum" and isinstance(term, tirx.Mul) and block.dtype in _MULTIPLIED:
         loads = sorted((term.a, term.b), key=lambda load: _is_plain(load))
         if all(isinstance(load, tvm.ir.TensorLoad) for load in loads) and _is_plain(loads[1]):
             return "dot", loads[0], loads[1]

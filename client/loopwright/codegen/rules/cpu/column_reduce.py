@@ -57,10 +57,13 @@ class ColumnReduce:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         columns = _columns(program)
-        if columns is None or not _widths(columns, machine) or Windows.of(program) is not None:
+        if columns is None or Windows.of(program) is not None:
+            return ()
+        widths = _widths(columns, machine.for_sums(columns.block.dtype))
+        if not widths:
             return ()
         return (
-            Knob("width", tuple(_widths(columns, machine))),
+            Knob("width", tuple(widths)),
             Knob("rows", tuple(n for n in _ROWS if n <= columns.extent(columns.row))),
             Knob("lines", divisors(columns.extent(columns.line))),
             Knob("padding", (_BY_TASK, _FIRST) if columns.padding is not None else (_FIRST,)),
@@ -70,12 +73,12 @@ class ColumnReduce:
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
         columns = _columns(program)
         assert columns is not None, "the rule has no knobs for this function"
-        return _seeds(columns, machine)
+        return _seeds(columns, machine.for_sums(columns.block.dtype))
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
         columns = _columns(program)
         assert columns is not None, "the rule has no knobs for this function"
-        lanes = _lanes(columns, machine, values["width"])
+        lanes = _lanes(columns, machine.for_sums(columns.block.dtype), values["width"])
         if values["rows"] * values["width"] // lanes + 2 > machine.registers:
             raise RuleRefused("the tile has more vectors than the processor has registers")
         _schedule(schedule, program, columns, lanes, values)

@@ -67,9 +67,10 @@ class ConvDirect:
     version = 4
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
-        convolution = Convolution.of(program)
+        convolution = _convolution(program)
         if convolution is None or not is_simple(program, convolution):
             return ()
+        machine = machine.for_sums(convolution.block.dtype)
         choices = {lanes: tiles(each, machine) for lanes, each in _orientations(convolution).items()}
         sizes = [tile for each in choices.values() for tile in each]
         if not sizes:
@@ -86,13 +87,14 @@ class ConvDirect:
         )
 
     def seeds(self, program: AnalysedProgram, machine: MachineLimits) -> Iterable[Knobs]:
-        convolution = Convolution.of(program)
+        convolution = _convolution(program)
         assert convolution is not None, "the rule has no knobs for this function"
-        return _seeds(convolution, machine)
+        return _seeds(convolution, machine.for_sums(convolution.block.dtype))
 
     def apply(self, schedule: Schedule, program: AnalysedProgram, machine: MachineLimits, values: Knobs) -> None:
-        convolution = Convolution.of(program)
+        convolution = _convolution(program)
         assert convolution is not None, "the rule has no knobs for this function"
+        machine = machine.for_sums(convolution.block.dtype)
         convolution = _orientations(convolution)[values["lanes"]]
         tile = ConvTile.of(convolution, machine, values["rows"], values["width"])
         if not fits(convolution, machine, tile):
@@ -117,6 +119,11 @@ class ConvDirect:
         task = _schedule(schedule, convolution, tile, values, last)
         if values["image"] == _LINES and convolution.prepares_image is not None:
             _make_lines(schedule, program.block(convolution.prepares_image), task, machine)
+
+
+def _convolution(program: AnalysedProgram) -> Convolution | None:
+    """Return the convolution that a function is, with sums of float32 or float64; None if it is none."""
+    return Convolution.of(program) or Convolution.of(program, "float64")
 
 
 def _packs_once(convolution: Convolution, machine: MachineLimits) -> bool:

@@ -23,7 +23,7 @@ from loopwright.codegen.rules.analysis.windows import Windows
 
 _SERIAL, _PARALLEL = 0, 1
 _ROWS = (1, 2, 4, 8)
-_BYTES = {"float32": 4, "int32": 4, "int8": 1, "uint8": 1}
+_BYTES = {"float64": 8, "float32": 4, "int32": 4, "int8": 1, "uint8": 1}
 _TASK_OVERHEAD = 300
 """Vectors that take as long as a task beside its lines. Not tuned."""
 _NEAR = 2**15
@@ -41,7 +41,7 @@ class WindowReduce:
 
     def knobs(self, program: AnalysedProgram, machine: MachineLimits) -> tuple[Knob, ...]:
         windows = Windows.of(program)
-        if windows is None:
+        if windows is None or not _lanes(windows, machine):
             return ()
         return (
             Knob("lanes", _lanes(windows, machine)),
