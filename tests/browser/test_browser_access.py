@@ -100,7 +100,7 @@ def test_a_guest_looks_and_changes_nothing(
     guest.goto(link)
     # The link opens the view that was shared.
     expect(guest.get_by_role("heading", name="product")).to_be_visible()
-    expect(guest.get_by_text("The job is succeeded.")).to_be_visible()
+    expect(guest.get_by_text("The job has succeeded.")).to_be_visible()
     expect(guest.get_by_role("button", name="Download")).to_be_visible()
     for name in ("Submit again", "Cancel job", "Share a read-only link"):
         expect(guest.get_by_role("button", name=name)).to_have_count(0)
@@ -130,7 +130,7 @@ def test_an_admin_makes_users_and_sees_what_they_did(
     page.get_by_role("button", name="Create user").click()
     secret = page.get_by_role("textbox", name="The new token").input_value()
     page.get_by_role("button", name="Done").click()
-    expect(row(page, "Users", "grace")).to_contain_text("read and submit")
+    expect(row(page, "Users", "grace")).to_contain_text("submit")
     expect(row(page, "Audit log", "/api/v1/users").first).to_contain_text("make user")
 
     with browser.new_context() as other:

@@ -29,7 +29,7 @@ def views(service: ServiceClient, job: dict[str, Any]) -> dict[str, tuple[str, s
         "overview": ("/", "Recent bests"),
         "jobs": ("/jobs", "succeeded"),
         "job": (f"/jobs/{job['id']}", "baseline"),
-        "events": (f"/jobs/{job['id']}?tab=events", "The job is succeeded."),
+        "events": (f"/jobs/{job['id']}?tab=events", "The job has succeeded."),
         "failures": (f"/jobs/{job['id']}?tab=failures", "Activity"),
         "coverage": (f"/jobs/{job['id']}?tab=coverage", "Values tried"),
         "compare jobs": (f"/jobs/compare?a={job['id']}&b={job['id']}", "The same in both"),

@@ -76,7 +76,7 @@ def test_the_list_of_jobs_is_narrowed_by_its_address(page: Page, service: Servic
     page.goto(f"{service.url}/jobs")
     expect(row(page, "Jobs", "among many")).to_be_visible()
     page.get_by_label("State").select_option("failed")
-    expect(page.get_by_text("No job is failed.")).to_be_visible()
+    expect(page.get_by_text("No job is in the state failed.")).to_be_visible()
     expect(page).to_have_url(f"{service.url}/jobs?state=failed")
     page.go_back()
     expect(row(page, "Jobs", "among many")).to_be_visible()

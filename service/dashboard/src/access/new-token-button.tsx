@@ -10,8 +10,8 @@ import { Secret } from "./secret";
 
 export const SCOPES: Record<Scope, string> = {
   read: "read",
-  submit: "read and submit",
-  admin: "everything",
+  submit: "submit (and read)",
+  admin: "admin (everything)",
 };
 
 const DAYS = [

@@ -23,7 +23,7 @@ const columns: Columns<User> = [
       </>
     ),
   },
-  { id: "role", header: "Role", cell: ({ row }) => SCOPES[row.original.role] },
+  { id: "role", header: "Role", cell: ({ row }) => row.original.role },
   {
     id: "jobs",
     header: "Active jobs",
@@ -38,9 +38,9 @@ const columns: Columns<User> = [
   },
   {
     id: "seconds",
-    header: "Device seconds per day",
+    header: "Device time per day",
     meta: { numeric: true },
-    cell: ({ row }) => limit(row.original.quota.daily_device_seconds),
+    cell: ({ row }) => limit(row.original.quota.daily_device_seconds, seconds),
   },
   {
     id: "bytes",
@@ -62,6 +62,10 @@ function limit(value: number | null | undefined, format: (value: number) => stri
 
 function bytes(value: number): string {
   return formatScaled(value, "B");
+}
+
+function seconds(value: number): string {
+  return `${formatCount(Math.round(value))} s`;
 }
 
 function DisableButton({ user }: { user: User }) {

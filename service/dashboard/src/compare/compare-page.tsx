@@ -8,9 +8,9 @@ import { Panel } from "../components/panel";
 import { Ready } from "../components/ready";
 import { useQueryState } from "../components/use-query-state";
 import { functionName } from "../format/function-name";
-import { formatLatency } from "../format/units";
 import { traceOf } from "../records/program-panel";
 import { recordQuery } from "../records/queries";
+import { FIRST_MEASURED } from "../records/race";
 import { SampleStrips } from "../records/sample-strips";
 import { FactTable } from "./fact-table";
 
@@ -56,14 +56,13 @@ function Comparison({ left, right }: { left: RecordDetail; right: RecordDetail }
   const [params, change] = useQueryState();
   const view = params.get("show") === "trace" ? "trace" : "program";
   const codeOf = (record: RecordDetail) => (view === "trace" ? traceOf(record) : record.script_after);
-  const labelOf = (side: string, record: RecordDetail) =>
-    `${side}: ${functionName(record)}, ${formatLatency(record.median_us)}`;
+  const labelOf = (side: string, record: RecordDetail) => `${side}: ${functionName(record)}`;
   return (
     <>
       <Panel title="Facts">
         <FactTable left={left} right={right} />
       </Panel>
-      <Panel title="Samples">
+      <Panel title={`Samples, ${FIRST_MEASURED}`}>
         <div style={{ padding: "0 1rem 1rem" }}>
           <SampleStrips
             sets={[

@@ -10,7 +10,7 @@ import { formatDeviceState } from "../format/device-state";
 import { formatTarget, machineOf } from "../format/target";
 import { formatAbsolute } from "../format/time";
 import { formatLatency, formatSpeedup, plural } from "../format/units";
-import { relativeSpeed } from "../records/race";
+import { FIRST_MEASURED, relativeSpeed } from "../records/race";
 
 interface FactRow {
   label: string;
@@ -46,7 +46,6 @@ const FACTS: Fact[] = [
       </Link>
     ),
   ],
-  ["Latency of the trial", (record) => formatLatency(record.median_us)],
   [
     "Certificate",
     (record) => String(record.certified),
@@ -80,14 +79,20 @@ const columns: Columns<FactRow> = [
 export function FactTable({ left, right }: { left: RecordDetail; right: RecordDetail }) {
   const one = relativeSpeed(left, right);
   const other = relativeSpeed(right, left);
-  const where = one.raced ? "in the closing race" : "when first measured";
+  const where = one.raced ? "in the closing race" : FIRST_MEASURED;
+  const latency = (how: string, us: readonly (number | null)[]): FactRow => ({
+    label: `Latency, ${how}`,
+    left: formatLatency(us[0]),
+    right: formatLatency(us[1]),
+  });
   const rows: FactRow[] = [
     {
       label: `Relative speed, ${where}`,
       left: formatSpeedup(one.value, one.interval),
       right: formatSpeedup(other.value, other.interval),
     },
-    { label: `Latency, ${where}`, left: formatLatency(one.us[0]), right: formatLatency(one.us[1]) },
+    latency(where, one.us),
+    ...(one.raced ? [latency(FIRST_MEASURED, [left.median_us, right.median_us])] : []),
   ];
   const equal: FactRow[] = [];
   for (const [label, text, cell = text] of FACTS) {

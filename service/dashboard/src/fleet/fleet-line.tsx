@@ -4,7 +4,7 @@ import { formatTarget } from "../format/target";
 import { plural } from "../format/units";
 import { workersQuery } from "./queries";
 
-/** One line about the live workers. */
+/** One line about the workers that get work. */
 export function FleetLine() {
   const { data } = useQuery(workersQuery);
   if (data === undefined) return null;
@@ -16,10 +16,18 @@ export function FleetLine() {
       </Text>
     );
   }
-  const targets = [...new Set(alive.map((worker) => formatTarget(worker.target)))];
+  const ready = alive.filter(({ quarantine, drain }) => !quarantine && !drain);
+  if (ready.length === 0) {
+    return (
+      <Text size="sm" c="var(--warn-text)">
+        No worker is ready: all are in quarantine or drained. Jobs wait until one is ready again.
+      </Text>
+    );
+  }
+  const targets = [...new Set(ready.map((worker) => formatTarget(worker.target)))];
   return (
     <Text size="sm" c="var(--muted)">
-      {plural(alive.length, "worker")} ready: {targets.join(", ")}
+      {plural(ready.length, "worker")} ready: {targets.join(", ")}
     </Text>
   );
 }

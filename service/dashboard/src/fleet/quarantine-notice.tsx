@@ -15,9 +15,8 @@ export function QuarantineNotice({ worker }: { worker: Worker }) {
     <Notice tone="warn" title={`${worker.id} is in quarantine`}>
       <Group justify="space-between" align="flex-start" gap="md">
         <span style={{ flex: "1 1 16rem" }}>
-          {worker.quarantine.reason} The worker has been in quarantine since{" "}
-          <RelativeTime time={worker.quarantine.since} />, and gets no measurements until it recovers or an
-          admin readmits it.
+          {worker.quarantine.reason} The quarantine began <RelativeTime time={worker.quarantine.since} />. The
+          worker gets no measurements until it recovers or an admin readmits it.
         </span>
         {mayReadmit && (
           <Button size="xs" variant="default" loading={isPending} onClick={() => mutate()}>

@@ -6,7 +6,7 @@ import { RelativeTime } from "../components/relative-time";
 import { SandboxTag } from "../components/sandbox-tag";
 import { ShareBar } from "../components/share-bar";
 import { formatTarget } from "../format/target";
-import { formatCount } from "../format/units";
+import { plural } from "../format/units";
 import { DrainButton } from "./drain-button";
 import { DriftLine } from "./drift-line";
 import { WorkerState } from "./worker-state";
@@ -20,7 +20,7 @@ const columns: Columns<Worker> = [
       <>
         {worker.id}
         <Text fz="xs" c="var(--muted)">
-          {worker.device_model}
+          {`${worker.device_model}, ${plural(worker.threads, "thread")}`}
         </Text>
         {labelsInWords(worker.labels) && (
           <Text fz="xs" c="var(--muted)" ff="monospace">
@@ -57,16 +57,10 @@ const columns: Columns<Worker> = [
     ),
   },
   {
-    accessorKey: "threads",
-    header: "Threads",
-    meta: { numeric: true },
-    cell: ({ row }) => formatCount(row.original.threads),
-  },
-  {
     accessorKey: "builders_busy",
-    header: "Builders busy",
+    header: "Builders",
     meta: { numeric: true },
-    cell: ({ row: { original: worker } }) => `${worker.builders_busy} of ${worker.builders}`,
+    cell: ({ row: { original: worker } }) => `${worker.builders_busy} of ${worker.builders} busy`,
   },
   { id: "slot", header: "Slot", enableSorting: false, cell: ({ row }) => <SlotWork worker={row.original} /> },
   {
@@ -117,7 +111,7 @@ function SlotWork({ worker: { slot } }: { worker: Worker }) {
         </Link>
       )}
       <Text fz="xs" c="var(--muted)">
-        since <RelativeTime time={slot.since} />
+        begun <RelativeTime time={slot.since} />
       </Text>
     </>
   );

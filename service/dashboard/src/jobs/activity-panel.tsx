@@ -83,7 +83,8 @@ function PastEvents({ job }: { job: Job }) {
 
 function Timeline({ job, trials }: { job: Job; trials: Trial[] }) {
   const lanes = useMemo(() => lanesOf(job, trials, Date.now()), [job, trials]);
-  if (lanes.length === 0) return <Empty>No trial has started yet.</Empty>;
+  if (lanes.length === 0)
+    return <Empty>{isFinished(job.state) ? "No trial was made." : "No trial has started yet."}</Empty>;
   const total = timeByStage(lanes);
   const words = STAGES.map((stage) => `${stage} ${formatMilliseconds(total[stage])}`).join(", ");
   return (

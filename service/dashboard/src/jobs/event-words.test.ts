@@ -17,13 +17,13 @@ const trialWords = (data: Partial<TrialFinished>) =>
 
 it("an event of a job says its state and its error", () => {
   expect(jobWords({ state: "running", error: null })).toBe("The job is running.");
-  expect(jobWords({ state: "failed", error: "no worker" })).toBe("The job is failed: no worker");
+  expect(jobWords({ state: "failed", error: "no worker" })).toBe("The job has failed: no worker");
 });
 
 it("an event of a task says its best once it is certified", () => {
   expect(taskWords({})).toBe("Task dense is running.");
   expect(taskWords({ state: "succeeded", best_us: 12, speedup: 2, certified: true })).toBe(
-    "Task dense is succeeded; best 12.0\u00a0µs, 2.0×, certified.",
+    "Task dense has succeeded; best 12.0\u00a0µs, 2.0×, certified.",
   );
 });
 

@@ -106,7 +106,7 @@ export default function JobsPage() {
 function None({ state }: { state: JobState | undefined }) {
   return (
     <Paper withBorder p="lg" bg="var(--surface)">
-      <Text>{state ? `No job is ${state}.` : "No job matches."}</Text>
+      <Text>{state ? `No job is in the state ${state}.` : "No job matches."}</Text>
     </Paper>
   );
 }

@@ -54,6 +54,11 @@ test("a model is compared with itself untuned and with the fastest engine beside
     "One run of the model takes 100 µs (measured as one program): 3.0× faster than the program without schedules.",
   );
   expect(rival).toBe("Beside other engines: 1.4× slower than ONNX Runtime, the fastest of them.");
+  // As many digits as the interval bears.
+  const alone = { engines: [{ title: "PyTorch", ratio: { value: 122.5, low: 9.1, high: 455.6 } }] };
+  expect(speedInWords(job(), alone as unknown as StoredComparison).at(-1)).toBe(
+    "Beside other engines: 100× faster than PyTorch, the fastest of them.",
+  );
 });
 
 test("functions in which a library is faster are named, and equal ones are not", () => {

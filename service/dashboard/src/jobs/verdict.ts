@@ -1,7 +1,7 @@
 import { isFinished, type Job, type StoredComparison, type Task } from "../api/types";
 import { functionName } from "../format/function-name";
 import { formatElapsed, formatGuess, formatMilliseconds } from "../format/time";
-import { formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
+import { type Ends, formatLatency, formatShare, formatSpeedup, plural } from "../format/units";
 
 /** A ratio that is smaller is shown as 1.00×. */
 const ALIKE = 1.005;
@@ -28,18 +28,20 @@ export function speedInWords(job: Job, comparison?: StoredComparison | null): st
   const words: string[] = [];
   if (job.tasks.length === 1 && only?.best_us != null && only.speedup !== null) {
     words.push(
-      `One call takes ${formatLatency(only.best_us)}: ${faster(only.speedup, "the program without a schedule", formatSpeedup(only.speedup, only.interval))}.`,
+      `One call takes ${formatLatency(only.best_us)}: ${faster(only.speedup, "the program without a schedule", only.interval)}.`,
     );
   } else if (job.model) {
     const { latency_us, speedup, measured_us, interval } = job.model;
     const how = measured_us === null ? "by the sum of its functions" : "measured as one program";
     words.push(
-      `One run of the model takes ${formatLatency(latency_us)} (${how}): ${faster(speedup, "the program without schedules", formatSpeedup(speedup, interval))}.`,
+      `One run of the model takes ${formatLatency(latency_us)} (${how}): ${faster(speedup, "the program without schedules", interval)}.`,
     );
   }
   const rival = fastestRival(comparison);
-  if (rival)
-    words.push(`Beside other engines: ${faster(rival.ratio, `${rival.title}, the fastest of them`)}.`);
+  if (rival) {
+    const than = `${rival.title}, the fastest of them`;
+    words.push(`Beside other engines: ${faster(rival.ratio.value, than, rival.ratio)}.`);
+  }
   const slower = job.tasks.filter(libraryIsFaster);
   if (slower.length > 0) {
     const named = slower
@@ -88,16 +90,22 @@ export function libraryIsFaster(task: Task): boolean {
   return libraryGain(task) >= ALIKE;
 }
 
-function fastestRival(comparison?: StoredComparison | null): { title: string; ratio: number } | null {
-  const rivals = (comparison?.engines ?? []).flatMap(({ title, ratio }) =>
-    ratio ? [{ title, ratio: ratio.value }] : [],
-  );
-  return rivals.sort((a, b) => a.ratio - b.ratio)[0] ?? null;
+type Ratio = NonNullable<StoredComparison["engines"][number]["ratio"]>;
+
+function fastestRival(comparison?: StoredComparison | null): { title: string; ratio: Ratio } | null {
+  const rivals = (comparison?.engines ?? []).flatMap(({ title, ratio }) => (ratio ? [{ title, ratio }] : []));
+  return rivals.sort((a, b) => a.ratio.value - b.ratio.value)[0] ?? null;
 }
 
-function faster(ratio: number, than: string, shown = formatSpeedup(Math.max(ratio, 1 / ratio))): string {
+/** How much faster or slower something is, with the digits that the interval of the ratio bears. */
+function faster(ratio: number, than: string, interval?: Ends | null): string {
   if (Math.max(ratio, 1 / ratio) < ALIKE) return `as fast as ${than}`;
-  return ratio > 1 ? `${shown} faster than ${than}` : `${formatSpeedup(1 / ratio)} slower than ${than}`;
+  if (ratio > 1) return `${formatSpeedup(ratio, interval)} faster than ${than}`;
+  const inverse = interval && {
+    low: interval.high === null ? 0 : 1 / interval.high,
+    high: interval.low > 0 ? 1 / interval.low : null,
+  };
+  return `${formatSpeedup(1 / ratio, inverse)} slower than ${than}`;
 }
 
 function sentence(words: string): string {

@@ -11,6 +11,9 @@ export interface Contender {
   certificate?: Certificate | null;
 }
 
+/** When the samples of a trial were taken: before the closing race, which times the fastest trials again. */
+export const FIRST_MEASURED = "when first measured";
+
 /** How many times as fast the first is as the second, and from where. */
 export interface RelativeSpeed {
   value: number;

@@ -1,4 +1,5 @@
 import type { RecordDetail } from "../api/types";
+import { FIRST_MEASURED } from "./race";
 import type { Samples } from "./sample-strips";
 
 /** The samples of the closing race, whose two sides were timed together, or else the trial's own samples. */
@@ -18,6 +19,6 @@ export function sampleSets({ certificate, run_secs }: RecordDetail): Samples[] {
     // A first choice that only the closing race has timed has no others.
     ...(String(run_secs) === String(certificate.best_run_secs)
       ? []
-      : [{ label: "This schedule, when first measured", runSecs: run_secs }]),
+      : [{ label: `This schedule, ${FIRST_MEASURED}`, runSecs: run_secs }]),
   ];
 }
