@@ -25,7 +25,6 @@ PACKAGES = {
         "main-job": "main_job",
         "search": "search",
         "ablation": "search.ablation",
-        "spaces": "search.spaces",
         "prior": "prior",
         "regression": "search.regression",
         "quality": "quality",

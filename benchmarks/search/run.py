@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -49,14 +48,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, raw: Raw) -> None:
-    compare(raw, options.arms, options.workloads, options.seeds, options.trials, options.minutes)
-
-
-def compare(
-    raw: Raw, arms: Sequence[str], workloads: Sequence[str], seeds: Sequence[int], trials: int, minutes: float
-) -> None:
-    """Run and race what is missing of the cells of workloads and seeds, for so many minutes."""
-    until = time.monotonic() + 60 * minutes
+    arms, workloads, trials = options.arms, options.workloads, options.trials
+    until = time.monotonic() + 60 * options.minutes
     order = random.Random(0)
     if "W" in arms:
         teach()
@@ -66,12 +59,12 @@ def compare(
             key=f"{this_code()}-{trials}",
             machine=machine,
             arms=arms,
-            cells=[(workload, seed) for seed in seeds for workload in order.sample(workloads, len(workloads))],
+            cells=[(workload, seed) for seed in options.seeds for workload in order.sample(workloads, len(workloads))],
             execute=partial(execute, offer, machine, trials),
             described={
                 "trials": trials,
-                "seeds": list(seeds),
-                "workloads": list(workloads),
+                "seeds": options.seeds,
+                "workloads": workloads,
                 "arms": {arm: ARMS[arm] for arm in arms},
             },
             fleet=RayFleet(offer.device_class.target_json, offer.builders, {offer.measurer: offer.id}),
