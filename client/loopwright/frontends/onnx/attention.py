@@ -96,23 +96,23 @@ def _grouped(node: Node) -> Any:
     else:
         size, parts = width // heads, list(node.inputs[:3])
     query, key, value = (
-        _cast(emit, emit(relax.op.reshape(emit(part), [batch, length, count, size])), inner)
+        node.cast(emit(relax.op.reshape(emit(part), [batch, length, count, size])), inner)
         for part, count in zip(parts, (heads, groups, groups), strict=True)
     )
     start = _start(node, batch, length, total)
     places = emit(relax.op.add(emit(relax.op.expand_dims(start, 1)), _steps(length)))  # [batch, length]
     if node.attributes.get("do_rotary", 0):
-        tables = (_cast(emit, node.inputs[7], inner), _cast(emit, node.inputs[8], inner))
+        tables = (node.cast(node.inputs[7], inner), node.cast(node.inputs[8], inner))
         positions = places if node.inputs[9] is None else node.inputs[9]
         pairs = bool(node.attributes.get("rotary_interleaved", 0))
         query, key = (_rotated(emit, rows, positions, tables, pairs) for rows in (query, key))
     keys, values = (
-        _extended(node, past if past is None else _cast(emit, past, inner), rows, start, total)
+        _extended(node, past if past is None else node.cast(past, inner), rows, start, total)
         for past, rows in zip((node.inputs[3], node.inputs[4]), (key, value), strict=True)
     )
     result = _attended(node, emit(relax.op.permute_dims(query, [0, 2, 1, 3])), keys, values, places)
     result = emit(relax.op.reshape(emit(relax.op.permute_dims(result, [0, 2, 1, 3])), [batch, length, heads * size]))
-    results = [_cast(emit, each, dtype_of(node.inputs[0])) for each in (result, keys, values)]
+    results = [node.cast(each, dtype_of(node.inputs[0])) for each in (result, keys, values)]
     return relax.Tuple(results[: node.outputs]) if node.outputs > 1 else results[0]
 
 
@@ -126,10 +126,6 @@ def _start(node: Node, batch: int, length: int, total: int) -> Any:
 
 def _steps(count: int) -> Any:
     return relax.const(np.arange(count, dtype="int64"), "int64")
-
-
-def _cast(emit: Callable[[Any], Any], value: Any, dtype: str) -> Any:
-    return value if dtype_of(value) == dtype else emit(relax.op.astype(value, dtype))
 
 
 def _extended(node: Node, past: Any, rows: Any, start: Any, total: int) -> Any:
@@ -173,7 +169,7 @@ def _attended(node: Node, query: Any, keys: Any, values: Any, places: Any) -> An
         scores = emit(relax.op.multiply(emit(relax.op.tanh(emit(relax.op.divide(scores, limit)))), limit))
     if (bias := node.inputs[10]) is not None:
         rest = capacity - extents(bias)[3]
-        bias = _cast(emit, bias, dtype_of(scores))
+        bias = node.cast(bias, dtype_of(scores))
         bias = emit(relax.op.nn.pad(bias, [0] * 6 + [0, rest])) if rest else bias
         scores = emit(relax.op.add(scores, bias))
     place, column = emit(relax.op.reshape(places, [batch, 1, length, 1])), _steps(capacity)

@@ -85,8 +85,7 @@ def _product_of_bits(node: Node) -> Any:
         data = _rounded(node, node.emit(relax.op.nn.pad(data, [*sides, 0, rest])) if rest else data, size)
     elif rest and order is None:
         numbers = node.emit(relax.op.strided_slice(numbers, [1], [0], [depth]))
-    whole = data if dtype_of(data) == wide(data) else node.emit(relax.op.astype(data, wide(data)))
-    result = node.emit(relax.op.matmul(whole, node.emit(relax.op.permute_dims(numbers))))
+    result = node.emit(relax.op.matmul(node.cast(data, wide(data)), node.emit(relax.op.permute_dims(numbers))))
     if bias is not None:
         result = node.emit(relax.op.add(result, relax.op.astype(bias, wide(data))))
     return result if dtype == wide(data) else relax.op.astype(result, dtype)
@@ -98,8 +97,7 @@ def _rounded(node: Node, data: Any, size: int) -> Any:
     The scale is the largest magnitude of the block.
     """
     emit, shape = node.emit, list(data.ty.shape)
-    numbers = data if dtype_of(data) == "float32" else emit(relax.op.astype(data, "float32"))
-    integers, scale = rounded(emit, emit(relax.op.reshape(numbers, [-1, size])))
+    integers, scale = rounded(emit, emit(relax.op.reshape(node.cast(data, "float32"), [-1, size])))
     return emit(relax.op.reshape(emit(relax.op.multiply(relax.op.astype(integers, "float32"), scale)), shape))
 
 

@@ -60,6 +60,10 @@ class Node:
     def emit(self, expr: Any) -> Any:
         return self.importer.bb.emit(expr)
 
+    def cast(self, value: Any, dtype: str) -> Any:
+        """Return a tensor in a dtype, which it may have already."""
+        return value if dtype_of(value) == dtype else self.emit(relax.op.astype(value, dtype))
+
     def constant(self, place: int) -> Any:
         """Return the value of an input as an array, None if it is left out.
 

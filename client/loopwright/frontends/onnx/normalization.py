@@ -17,10 +17,6 @@ from loopwright.frontends.onnx.accumulation import wide
 from loopwright.frontends.onnx.node import Converter, Node, dtype_of
 
 
-def _cast(node: Node, value: Any, dtype: str) -> Any:
-    return value if dtype_of(value) == dtype else node.emit(relax.op.astype(value, dtype))
-
-
 def _centred(node: Node, data: Any, axes: Sequence[int]) -> tuple[Any, Any, Any]:
     """Return the mean over some axes, the distances from it, and their mean square."""
     mean = node.emit(relax.op.mean(data, list(axes), keepdims=True))
@@ -43,9 +39,7 @@ def _batch(node: Node) -> Any:
     inner = wide(data)
     if {dtype_of(each) for each in node.inputs[:5]} == {inner}:
         return node.as_usual()[0]
-    return _cast(
-        node, node.emit(node.as_usual(*(_cast(node, each, inner) for each in node.inputs[:5]))[0]), dtype_of(data)
-    )
+    return node.cast(node.emit(node.as_usual(*(node.cast(each, inner) for each in node.inputs[:5]))[0]), dtype_of(data))
 
 
 def _local_response(node: Node) -> Any:
@@ -54,7 +48,7 @@ def _local_response(node: Node) -> Any:
     alpha, beta, bias = (
         float(node.attributes.get(name, default)) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1))
     )
-    whole = _cast(node, data, wide(data))
+    whole = node.cast(data, wide(data))
     rank, channels, before = len(data.ty.shape), node.extents(0)[1], (size - 1) // 2
     squares = node.emit(relax.op.multiply(whole, whole))
     sides = [0, 0, before, size - 1 - before, *[0] * 2 * (rank - 2)]
@@ -63,7 +57,7 @@ def _local_response(node: Node) -> Any:
     total = node.emit(functools.reduce(relax.op.add, parts))
     scale, offset, power = (relax.const(value, dtype_of(whole)) for value in (alpha / size, bias, beta))
     divisor = node.emit(relax.op.power(relax.op.add(relax.op.multiply(total, scale), offset), power))
-    return _cast(node, node.emit(relax.op.divide(whole, divisor)), dtype_of(data))
+    return node.cast(node.emit(relax.op.divide(whole, divisor)), dtype_of(data))
 
 
 def _instance(node: Node) -> Any:
@@ -83,17 +77,17 @@ def _group(node: Node) -> Any:
 
 
 def _grouped(node: Node, groups: Any, scale: Any, bias: Any) -> Any:
-    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
-    scale, bias = (_cast(node, each, dtype_of(data)) for each in (scale, bias))
+    data = node.cast(node.inputs[0], wide(node.inputs[0]))
+    scale, bias = (node.cast(each, dtype_of(data)) for each in (scale, bias))
     epsilon = float(node.attributes.get("epsilon", 1e-5))
-    return _cast(node, group_norm(node.importer.bb, data, groups, epsilon, scale, bias), dtype_of(node.inputs[0]))
+    return node.cast(group_norm(node.importer.bb, data, groups, epsilon, scale, bias), dtype_of(node.inputs[0]))
 
 
 def _mean_variance(node: Node) -> Any:
-    data = _cast(node, node.inputs[0], wide(node.inputs[0]))
+    data = node.cast(node.inputs[0], wide(node.inputs[0]))
     _, centred, variance = _centred(node, data, node.attributes.get("axes", (0, 2, 3)))
     deviation = node.emit(relax.op.add(relax.op.sqrt(variance), relax.const(1e-9, dtype_of(data))))
-    return _cast(node, node.emit(relax.op.divide(centred, deviation)), dtype_of(node.inputs[0]))
+    return node.cast(node.emit(relax.op.divide(centred, deviation)), dtype_of(node.inputs[0]))
 
 
 def _layer(node: Node) -> Any:
@@ -133,18 +127,18 @@ def _of_rows(node: Node, data: Any, scale: Any, bias: Any, *, with_statistics: b
     inner, epsilon = wide(data), float(node.attributes.get("epsilon", 1e-5))
     axes = _last_axes(node, data)
     rows = list(data.ty.shape)[axes[0] :]
-    whole = _cast(node, data, inner)
+    whole = node.cast(data, inner)
     scale, bias = (
         node.emit(relax.op.full(rows, relax.const(filling, inner), inner))
         if each is None
-        else node.emit(relax.op.broadcast_to(_cast(node, each, inner), rows))
+        else node.emit(relax.op.broadcast_to(node.cast(each, inner), rows))
         for each, filling in ((scale, 1), (bias, 0))
     )
     if inner == "float32":
         result = node.emit(relax.op.nn.layer_norm(whole, scale, bias, axes, epsilon))
     else:
         result = node.emit(relax.op.add(relax.op.multiply(_normal(node, whole, axes), scale), bias))
-    results = [_cast(node, result, dtype_of(data))]
+    results = [node.cast(result, dtype_of(data))]
     if with_statistics:
         mean, _, variance = _centred(node, whole, axes)
         results += [mean, node.emit(relax.op.rsqrt(relax.op.add(variance, relax.const(epsilon, inner))))]
@@ -158,7 +152,7 @@ def _root_mean_square(node: Node) -> Any:
     """
     data, scale = node.inputs[:2]
     inner, epsilon = wide(data), float(node.attributes.get("epsilon", 1e-5))
-    axes, whole, scale = _last_axes(node, data), _cast(node, data, inner), _cast(node, scale, inner)
+    axes, whole, scale = _last_axes(node, data), node.cast(data, inner), node.cast(scale, inner)
     if axes[0] and inner == "float32":
         scale = node.emit(relax.op.broadcast_to(scale, list(data.ty.shape)[axes[0] :]))
         result = node.emit(relax.op.nn.rms_norm(whole, scale, axes, epsilon))
@@ -166,7 +160,7 @@ def _root_mean_square(node: Node) -> Any:
         square = node.emit(relax.op.mean(relax.op.multiply(whole, whole), axes, keepdims=True))
         root = node.emit(relax.op.rsqrt(relax.op.add(square, relax.const(epsilon, inner))))
         result = node.emit(relax.op.multiply(relax.op.multiply(whole, root), scale))
-    return _cast(node, result, dtype_of(data))
+    return node.cast(result, dtype_of(data))
 
 
 def _last_axes(node: Node, data: Any) -> list[int]:

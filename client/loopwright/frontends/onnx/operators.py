@@ -48,10 +48,7 @@ def _pow(node: Node) -> Any:
     base, exponent = (node.importer.tensor(each) for each in node.inputs)
     dtype = str(base.ty.dtype)
     wide = dtype if "float" in dtype else "float64"
-    base, exponent = (
-        each if str(each.ty.dtype) == wide else node.emit(relax.op.astype(each, wide)) for each in (base, exponent)
-    )
-    result = node.emit(relax.op.power(base, exponent))
+    result = node.emit(relax.op.power(node.cast(base, wide), node.cast(exponent, wide)))
     return result if wide == dtype else relax.op.astype(result, dtype)
 
 

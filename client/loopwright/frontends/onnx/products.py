@@ -16,11 +16,7 @@ _OPTIONS = ("strides", "padding", "output_padding", "dilation", "groups", "data_
 def product(node: Node, left: Any, right: Any) -> Any:
     """Return the matrix product of two tensors."""
     result = node.emit(relax.op.matmul(left, right, out_dtype=wide(left)))
-    return _rounded(node, result, dtype_of(left))
-
-
-def _rounded(node: Node, value: Any, dtype: str) -> Any:
-    return value if dtype_of(value) == dtype else node.emit(relax.op.astype(value, dtype))
+    return node.cast(result, dtype_of(left))
 
 
 def _matrix_product(node: Node) -> Any:
@@ -40,8 +36,8 @@ def _general_product(node: Node) -> Any:
     )
     result = scaled(node, node.emit(relax.op.matmul(left, right, out_dtype=inner)), alpha)
     if bias is not None:
-        result = node.emit(relax.op.add(result, scaled(node, _rounded(node, bias, inner), beta)))
-    return _rounded(node, result, dtype)
+        result = node.emit(relax.op.add(result, scaled(node, node.cast(bias, inner), beta)))
+    return node.cast(result, dtype)
 
 
 def scaled(node: Node, value: Any, factor: float) -> Any:
@@ -61,17 +57,17 @@ def summed_in_float32(convert: Converter) -> Converter:
         operator = getattr(relax.op.nn, call.op.name.removeprefix("relax.nn."))
         result = node.emit(operator(*call.args, **options | {"out_dtype": inner}))
         if bias is not None:
-            channels = relax.op.reshape(_rounded(node, bias, inner), [1, -1, *[1] * (len(data.ty.shape) - 2)])
+            channels = relax.op.reshape(node.cast(bias, inner), [1, -1, *[1] * (len(data.ty.shape) - 2)])
             result = node.emit(relax.op.add(result, channels))
-        return _rounded(node, result, dtype)
+        return node.cast(result, dtype)
 
     return converted
 
 
 def _einsum(node: Node) -> Any:
     dtype = dtype_of(node.inputs[0])
-    whole = [_rounded(node, each, wide(each)) for each in node.inputs]
-    return _rounded(node, node.emit(node.as_usual(*whole)), dtype)
+    whole = [node.cast(each, wide(each)) for each in node.inputs]
+    return node.cast(node.emit(node.as_usual(*whole)), dtype)
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -24,7 +24,7 @@ def quantised(node: Node, data: Any, scale: Any, zero: Any, axis: int = 1, dtype
     dtype = dtype if zero is None else dtype_of(zero)
     if dtype not in _INTEGERS:
         raise ValueError(f"to elements of {dtype}; quantise to 8 or 16 bits")
-    whole = _rounded(node, data, "float32")
+    whole = node.cast(data, "float32")
     return quantisation.quantised(node.emit, whole, scale, zero, dtype=dtype, axis=_axis(data, axis))
 
 
@@ -34,16 +34,12 @@ def _axis(data: Any, axis: int) -> int:
     return axis % rank if rank and -rank <= axis < rank else 0
 
 
-def _rounded(node: Node, value: Any, dtype: str) -> Any:
-    return value if dtype_of(value) == dtype else node.emit(relax.op.astype(value, dtype))
-
-
 def _dequantize(node: Node) -> Any:
     data, scale, zero = (node.inputs[place] for place in range(3))
     axis, size = node.attributes.get("axis", 1), node.attributes.get("block_size", 0)
     if size:
         scale, zero = (each if each is None else _repeated(node, each, data, axis, size) for each in (scale, zero))
-    return _rounded(node, dequantised(node, data, scale, zero, axis), dtype_of(scale))
+    return node.cast(dequantised(node, data, scale, zero, axis), dtype_of(scale))
 
 
 def _quantize(node: Node) -> Any:

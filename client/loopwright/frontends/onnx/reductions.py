@@ -60,7 +60,7 @@ def _axes(node: Node) -> list[int] | None:
 def _reduction(node: Node) -> Any:
     source = node.importer.tensor(node.inputs[0])
     dtype, inner = dtype_of(source), _inner(node, source)
-    data = source if inner == dtype else node.emit(relax.op.astype(source, inner))
+    data = node.cast(source, inner)
     axes, keepdims = _axes(node), bool(node.attributes.get("keepdims", 1))
     if node.operator == "ReduceLogSumExp":
         result = _log_sum_exp(node, data, axes, keepdims)
