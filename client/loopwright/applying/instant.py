@@ -13,7 +13,6 @@ import contextlib
 import itertools
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,9 +60,6 @@ _FAR_SLOWER = 4.0
 """A first call of the unscheduled program that took so many times longer needs no second one. Not tuned."""
 _FAILURES = (RuntimeError, ValueError, TypeError, LookupError)
 """What TVM raises if a program cannot be built."""
-
-_preparing = threading.Lock()
-"""Registering an intrinsic is no atomic step, and what comes before code generation is mostly Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +197,7 @@ def _built(
     workload = normal_form(func)
     known = [] if first is None else [first]
     choices = itertools.islice(itertools.chain(known, prior.choices(workload, target)), _TRIES)
-    with _preparing:
-        trace = next(choices, None)
+    trace = next(choices, None)
     if trace is None:
         return None
     try:
@@ -271,8 +266,7 @@ class Candidate:
     @classmethod
     def built(cls, workload: tvm.IRModule, trace: list[Any] | None, target: Target) -> Candidate:
         """Build a workload with a trace, or unscheduled with None, for this measurement alone."""
-        with _preparing:
-            scheduled, packed = split(scheduled_module(workload, trace, target))
+        scheduled, packed = split(scheduled_module(workload, trace, target))
         module = compile_module(scheduled, target)
         return cls(module["main"], packed, None if packed is None else module[PACK])
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 GROUP = 4
 """Neighbours in depth whose products are added to each lane."""
@@ -40,10 +41,9 @@ def register(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None or int(match[3]) < 2:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        lanes, groups = int(match[2]), int(match[3])
-        sums = {"vnni": _with_vnni, "maddubs": _with_maddubs, "maddwd": _with_maddwd}[match[1]]
-        TensorIntrin.register(name, _description(lanes, groups), _implementation(lanes, groups, sums))
+    lanes, groups = int(match[2]), int(match[3])
+    sums = {"vnni": _with_vnni, "maddubs": _with_maddubs, "maddwd": _with_maddwd}[match[1]]
+    register_once(name, lambda: (_description(lanes, groups), _implementation(lanes, groups, sums)))
     return True
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 WIDTH = 16
 """Bytes in a row of the result."""
@@ -32,9 +33,8 @@ def register(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        dtype, rows = f"{match[1]}int8", int(match[2])
-        TensorIntrin.register(name, _description(dtype, rows), _implementation(dtype, rows))
+    dtype, rows = f"{match[1]}int8", int(match[2])
+    register_once(name, lambda: (_description(dtype, rows), _implementation(dtype, rows)))
     return True
 
 

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
 
+from loopwright.codegen.cpu.registering import register_once
 from loopwright.codegen.cpu.row_reduction import combine
 
 _NAME = re.compile(r"loopwright\.columns_(sum|max)_(\d+)x(\d+)_(4|8|16)")
@@ -38,9 +38,8 @@ def register(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        reduction = ColumnReduction(match[1], *map(int, match.groups()[1:]))
-        TensorIntrin.register(name, _description(reduction), _implementation(reduction))
+    reduction = ColumnReduction(match[1], *map(int, match.groups()[1:]))
+    register_once(name, lambda: (_description(reduction), _implementation(reduction)))
     return True
 
 

@@ -7,8 +7,9 @@ TVM has such an intrinsic for AVX-512 VNNI, with operand types that LLVM 22 refu
 
 from __future__ import annotations
 
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 OPERANDS = ("uint8", "int8")
 """The dtypes of the operands."""
@@ -29,8 +30,7 @@ def register(name: str) -> bool:
     lanes = next((lanes for lanes, known in _NAMES.items() if known == name), None)
     if lanes is None:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        TensorIntrin.register(name, _u8_s8_description(lanes), _u8_s8_vnni(lanes))
+    register_once(name, lambda: (_u8_s8_description(lanes), _u8_s8_vnni(lanes)))
     return True
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 WIDE = "int16"
 """The dtype in which the left operand is kept."""
@@ -41,9 +42,8 @@ def register(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        left, right, lanes = _DTYPES[match[1]], _DTYPES[match[2]], int(match[3])
-        TensorIntrin.register(name, _description(left, right, lanes), _implementation(right, lanes))
+    left, right, lanes = _DTYPES[match[1]], _DTYPES[match[2]], int(match[3])
+    register_once(name, lambda: (_description(left, right, lanes), _implementation(right, lanes)))
     return True
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 GROUP = 4
 """Neighbours in depth whose numbers are in each lane."""
@@ -37,9 +38,8 @@ def register(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None or int(match[3]) < 2:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        zero, sums, groups = map(int, match.groups())
-        TensorIntrin.register(name, _description(groups, zero), _implementation(groups, zero, sums))
+    zero, sums, groups = map(int, match.groups())
+    register_once(name, lambda: (_description(groups, zero), _implementation(groups, zero, sums)))
     return True
 
 

@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 _NAME = re.compile(r"loopwright\.row_dots_(4|8|16)x(\d{1,6})")
 _BLOCK = 4
@@ -41,8 +42,7 @@ def register(name: str) -> bool:
     dots = RowDots(*map(int, match.groups()))
     if dots.depth == 0 or dots.depth % dots.lanes:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        TensorIntrin.register(name, _description(dots), _implementation(dots))
+    register_once(name, lambda: (_description(dots), _implementation(dots)))
     return True
 
 

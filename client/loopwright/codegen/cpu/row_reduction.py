@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from loopwright.codegen.cpu.registering import register_once
 from loopwright.codegen.extremes import larger
 
 _NAME = re.compile(r"loopwright\.row_(sum|expsum|max|largest)_(\d+)_(\d+)x(4|8|16)")
@@ -50,8 +50,7 @@ def register(name: str) -> bool:
         return False
     operation, length, vectors, lanes = match[1], *map(int, match.groups()[1:])
     reduction = RowReduction(operation, length, vectors, lanes)
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        TensorIntrin.register(name, _description(reduction), _implementation(reduction))
+    register_once(name, lambda: (_description(reduction), _implementation(reduction)))
     return True
 
 

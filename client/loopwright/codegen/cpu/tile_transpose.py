@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
+
+from loopwright.codegen.cpu.registering import register_once
 
 _NAME = re.compile(r"loopwright\.transpose_float32_(4|8|16)(?:_across_([1-4]))?")
 _BLOCK = 4
@@ -33,9 +34,8 @@ def register(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        lanes, across = int(match[1]), int(match[2] or 0)
-        TensorIntrin.register(name, _description(lanes, across), _implementation(lanes, across))
+    lanes, across = int(match[1]), int(match[2] or 0)
+    register_once(name, lambda: (_description(lanes, across), _implementation(lanes, across)))
     return True
 
 

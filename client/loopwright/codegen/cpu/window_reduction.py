@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
-from tvm.s_tir import TensorIntrin
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T
 
+from loopwright.codegen.cpu.registering import register_once
 from loopwright.codegen.cpu.row_reduction import combine
 
 MOST = 32
@@ -78,8 +78,7 @@ def register(name: str) -> bool:
     windows = WindowReduction(match[1], match[2], *map(int, match.groups()[2:]))
     if not windows.is_valid:
         return False
-    if TensorIntrin.get(name, allow_missing=True) is None:
-        TensorIntrin.register(name, _description(windows), _implementation(windows))
+    register_once(name, lambda: (_description(windows), _implementation(windows)))
     return True
 
 

@@ -105,7 +105,7 @@ class BuiltFunctions:
                 folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._folder = own_folder(folder)
         self._loaded: OrderedDict[str, BuiltFunction] = OrderedDict()
-        self._lock, self._scheduling = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
 
     def built(self, func: tvm.tirx.PrimFunc, recipe: Recipe, target: Target) -> BuiltFunction:
         """Return a function as a recipe has it: loaded already, from the folder, or compiled now.
@@ -131,12 +131,9 @@ class BuiltFunctions:
         return found
 
     def _compiled(self, func: tvm.tirx.PrimFunc, recipe: Recipe, symbol: str, target: Target) -> BuiltFunction:
-        with self._scheduling:  # registering an intrinsic is no atomic step, and the rest is mostly Python
-            explicit = func.with_attr("tirx.noalias", recipe.is_noalias)
-            scheduled = scheduled_function(
-                explicit, normal_form(func), recipe.trace, target, exact_math=recipe.exact_math
-            )
-            parts, packed = split(tvm.IRModule({"main": scheduled.with_attr("global_symbol", "main")}))
+        explicit = func.with_attr("tirx.noalias", recipe.is_noalias)
+        scheduled = scheduled_function(explicit, normal_form(func), recipe.trace, target, exact_math=recipe.exact_math)
+        parts, packed = split(tvm.IRModule({"main": scheduled.with_attr("global_symbol", "main")}))
         names = {"main": symbol, PACK: f"{symbol}_{PACK}"}
         named = {names[str(var.name_hint)]: part for var, part in parts.functions.items()}
         module = tvm.IRModule({name: part.with_attr("global_symbol", name) for name, part in named.items()})

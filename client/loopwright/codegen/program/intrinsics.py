@@ -26,6 +26,7 @@ from loopwright.codegen.cpu import (
     window_reduction,
 )
 from loopwright.codegen.gpu import bf16_tensor_core, tf32_tensor_core
+from loopwright.codegen.scheduling_lock import SCHEDULING
 from loopwright.codegen.script import skip_searches
 from loopwright.codegen.target import triple
 
@@ -64,21 +65,22 @@ def only_intrinsics_of(target: Target) -> Iterator[None]:
     block, an empty package that finds the same submodules takes its place. Afterwards the real package can be imported
     as ever, with the submodules that are loaded already.
     """
-    substitute = None
-    if _PACKAGE not in sys.modules:
-        substitute = types.ModuleType(_PACKAGE)
-        substitute.__path__ = [str(Path(tvm.s_tir.__file__).parent / "tensor_intrin")]
-        sys.modules[_PACKAGE] = substitute
-    try:
-        vendor = _vendor(target)
-        _load(f"{_PACKAGE}.{vendor}")
-        if vendor == "cuda":
-            bf16_tensor_core.register()
-            tf32_tensor_core.register()
-        yield
-    finally:
-        if substitute is not None and sys.modules.get(_PACKAGE) is substitute:
-            del sys.modules[_PACKAGE]
+    with SCHEDULING:
+        substitute = None
+        if _PACKAGE not in sys.modules:
+            substitute = types.ModuleType(_PACKAGE)
+            substitute.__path__ = [str(Path(tvm.s_tir.__file__).parent / "tensor_intrin")]
+            sys.modules[_PACKAGE] = substitute
+        try:
+            vendor = _vendor(target)
+            _load(f"{_PACKAGE}.{vendor}")
+            if vendor == "cuda":
+                bf16_tensor_core.register()
+                tf32_tensor_core.register()
+            yield
+        finally:
+            if substitute is not None and sys.modules.get(_PACKAGE) is substitute:
+                del sys.modules[_PACKAGE]
 
 
 def _load(module: str) -> None:

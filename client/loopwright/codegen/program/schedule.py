@@ -22,6 +22,7 @@ from loopwright.codegen.program.flags import with_conditions
 from loopwright.codegen.program.intrinsics import load_intrinsics, register_named
 from loopwright.codegen.program.lowered_bounds import PROVEN
 from loopwright.codegen.program.prefetching import with_prefetches
+from loopwright.codegen.scheduling_lock import SCHEDULING
 
 
 def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
@@ -61,9 +62,10 @@ def replay(mod: tvm.IRModule, trace: list[Any], target: Target) -> Schedule:
     names = {str(attributes[0]) for kind, _, attributes, _ in trace[0] if kind == "Tensorize"}
     if applied_math(trace) == TF32 and not permits_tf32(mod["main"]):
         raise ValueError("this schedule rounds factors to TF32; submit the function with math tf32 to permit that")
-    if [name for name in names if not register_named(name)]:
-        load_intrinsics(target)
-    return apply_trace(mod, trace)
+    with SCHEDULING:
+        if [name for name in names if not register_named(name)]:
+            load_intrinsics(target)
+        return apply_trace(mod, trace)
 
 
 def scheduled_module(

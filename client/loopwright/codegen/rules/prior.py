@@ -13,6 +13,7 @@ from loopwright.codegen.rules import CPU_RULES, SHARING_RULES
 from loopwright.codegen.rules.analysis.program import AnalysedProgram
 from loopwright.codegen.rules.analysis.rule import MachineLimits
 from loopwright.codegen.rules.analysis.sketches import Sketches
+from loopwright.codegen.scheduling_lock import SCHEDULING
 from loopwright.codegen.serialization import trace_to_list
 from loopwright.codegen.weights.shared_weights import shares_weight
 
@@ -45,8 +46,9 @@ def choices(mod: tvm.IRModule, target: Target) -> Iterator[list[Any]]:
     for trace in sketches.seeds():
         schedule = new_schedule(mod)
         try:
-            trace.apply_to_schedule(schedule, remove_postproc=True)
-            sketches.finish(schedule)
+            with SCHEDULING:
+                trace.apply_to_schedule(schedule, remove_postproc=True)
+                sketches.finish(schedule)
         except _REFUSALS:
             continue
         yield trace_to_list(schedule.trace)

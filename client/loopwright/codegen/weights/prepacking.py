@@ -6,18 +6,14 @@ of a function, into one of their own.
 
 from __future__ import annotations
 
-import threading
-
 import tvm
 import tvm_ffi
 from tvm import relax
 
 from loopwright.codegen.functions import prim_funcs
+from loopwright.codegen.scheduling_lock import SCHEDULING
 from loopwright.codegen.weights.layout_free import weight_of
 from loopwright.codegen.weights.packed_weight import PACK, PACKS, PackedWeight
-
-_building = threading.Lock()
-"""TVM keeps the builders in use of all threads in one list, and functions are compiled in several threads."""
 
 
 def split(mod: tvm.IRModule) -> tuple[tvm.IRModule, PackedWeight | None]:
@@ -75,7 +71,7 @@ def _called(func: tvm.tirx.PrimFunc) -> tvm.IRModule:
     builder = relax.BlockBuilder()
     callee = builder.add_func(func, "main")
     arguments = [relax.Var(f"argument_{n}", each) for n, each in enumerate(types[:-1])]
-    with _building, builder.function("call", arguments):
+    with SCHEDULING, builder.function("call", arguments):
         with builder.dataflow():
             result = builder.emit_output(relax.call_tir(callee, arguments, types[-1]))
         builder.emit_func_output(result)
