@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import Integer, Select, bindparam, func, insert, select
@@ -35,8 +36,13 @@ from loopwright.codegen.kinds import JobState, TaskState
 
 def job_event(session: Session, job: Job, now: datetime) -> None:
     """Write a job's new state. As for every event, the caller holds the job's row lock, which keeps ids in order."""
+    session.add(Event(**job_event_row(job, now)))
+
+
+def job_event_row(job: Job | SimpleNamespace, now: datetime) -> dict[str, Any]:
+    """Return the same as a row."""
     error = None if job.error is None else clean_text(job.error)
-    _write(session, job.id, EventType.JOB, {"state": job.state, "error": error}, now)
+    return {"job_id": job.id, "type": EventType.JOB, "data": {"state": job.state, "error": error}, "created_at": now}
 
 
 def task_event(

@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, event, func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from db.conditions import UNFINISHED
+from db.engine.changes import at_end
 from db.engine.conflicts import retry_conflicts
 from db.engine.connections import Sessions
 from db.engine.statements import cache_statements
 from db.models import Job, JobCount
-from db.upsert import add_all
+from db.upsert import add_last
 from loopwright.codegen.kinds import FINISHED, JobState
 
 _CHANGES = "changes of job counts"
@@ -41,7 +43,10 @@ class _Change:
     search_saved_secs: float = 0.0
 
 
-def count_job(session: Session, job: Job, before: JobState | None) -> None:
+_SUMS = tuple(each.name for each in fields(_Change))
+
+
+def count_job(session: Session, job: Job | SimpleNamespace, before: JobState | None) -> None:
     """Count a job that comes into its state from the state ``before``; None: it is new."""
     promised = job.budget["max_trials"]
     if before is not None:
@@ -69,22 +74,21 @@ def forget_job(session: Session, job: Job) -> None:
     _change(session, job, job.state).jobs -= 1
 
 
-def _change(session: Session, job: Job, state: JobState) -> _Change:
+def _change(session: Session, job: Job | SimpleNamespace, state: JobState) -> _Change:
     changes: dict[_Key, _Change] | None = session.info.get(_CHANGES)
     if changes is None:
         changes = session.info[_CHANGES] = defaultdict(_Change)
-        event.listen(session, "before_commit", _write_changes)
+        at_end(session, _write_changes)
     return changes[_Key(job.user_name, job.private, state)]
 
 
 def _write_changes(session: Session) -> None:
-    session.flush()
     _add(session, session.info[_CHANGES])
 
 
 def _add(session: Session, changes: Mapping[_Key, _Change]) -> None:
     rows = [key._asdict() | asdict(changes[key]) for key in sorted(changes)]
-    add_all(session, JobCount, _Key._fields, [each.name for each in fields(_Change)], rows)
+    add_last(session, JobCount, _Key._fields, _SUMS, rows)
 
 
 class JobCounts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from db.engine.statements import cache_statements
 from db.errors import QuotaExceeded
 from db.inputs import NewJob
 from db.models import Job, JobCount, TrialTally, Usage, User
-from db.upsert import add
+from db.upsert import add, insert_of
 from loopwright.codegen.kinds import JobState
 from tuner.types import Span, device_seconds
 
@@ -49,9 +50,9 @@ class Uses:
         """Count the bytes of an import to a user's use. Raise `QuotaExceeded` if that is over the user's limit."""
         with self._sessions.write(Topic.NONE) as session:
             now = self._sessions.now()
-            user = _lock_user(session, user_name)
-            _check_bytes(user, _used(session, user.name, day_of(now)), size, now)
-            _add(session, user.name, now, bytes=size)
+            limits = _lock_user(session, user_name)
+            _check_bytes(limits, _used(session, user_name, day_of(now)), size, now)
+            _add(session, user_name, now, bytes=size)
 
 
 def day_of(now: datetime) -> str:
@@ -64,17 +65,16 @@ def admit(session: Session, jobs: Sequence[NewJob], now: datetime) -> None:
     The user's row is locked: of two jobs that would fit one at a time, the second is refused.
     """
     [user_name] = {new.user_name for new in jobs}
-    user = _lock_user(session, user_name)
-    used, active_jobs, pending_trials = _admitted(session, user.name, day_of(now))
+    limits = _lock_user(session, user_name)
+    size = sum(new.bytes for new in jobs)
+    used, active_jobs, pending_trials = _use_more(session, user_name, now, jobs=len(jobs), size=size)
     trials = pending_trials + used.trials
     tomorrow = _until_tomorrow(now)
-    _check(user.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
-    _check(user.daily_trials, trials, sum(new.budget.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
+    _check(limits.active_jobs, active_jobs, len(jobs), "jobs that are queued or running", None)
+    _check(limits.daily_trials, trials, sum(new.budget.max_trials for new in jobs), "trials a day (UTC)", tomorrow)
     # A job's time on devices is not known before: it may begin while any is left.
-    _check(user.daily_device_seconds, int(used.device_seconds), 1, "device seconds a day (UTC)", tomorrow)
-    size = sum(new.bytes for new in jobs)
-    _check_bytes(user, used, size, now)
-    _add(session, user.name, now, jobs=len(jobs), bytes=size)
+    _check(limits.daily_device_seconds, int(used.device_seconds), 1, "device seconds a day (UTC)", tomorrow)
+    _check_bytes(limits, used, size, now)
 
 
 def add_device_time(session: Session, user_name: str, attempt: Span, now: datetime) -> None:
@@ -82,13 +82,15 @@ def add_device_time(session: Session, user_name: str, attempt: Span, now: dateti
     _add(session, user_name, now, device_seconds=device_seconds([attempt]))
 
 
-def _lock_user(session: Session, user_name: str) -> User:
-    return session.scalars(_locked_user(), {"user_name": user_name}).one()
+def _lock_user(session: Session, user_name: str) -> Quota:
+    # A statement of its own: what the same one counts could be older than the lock.
+    return Quota(*session.execute(_locked_user(), {"user_name": user_name}).one())
 
 
 @cache_statements
-def _locked_user() -> Select[User]:
-    return select(User).where(User.name == bindparam("user_name")).with_for_update(key_share=True)
+def _locked_user() -> Select[*tuple[Any, ...]]:
+    limits = (getattr(User, limit.name) for limit in fields(Quota))
+    return select(*limits).where(User.name == bindparam("user_name")).with_for_update(key_share=True)
 
 
 def _until_tomorrow(now: datetime) -> int:
@@ -97,9 +99,9 @@ def _until_tomorrow(now: datetime) -> int:
     return int((midnight - now).total_seconds()) + 1
 
 
-def _check_bytes(user: User, used: DayView, size: int, now: datetime) -> None:
+def _check_bytes(limits: Quota, used: DayView, size: int, now: datetime) -> None:
     what = "bytes of modules and imports a day (UTC)"
-    _check(user.daily_bytes, used.bytes, size, what, _until_tomorrow(now))
+    _check(limits.daily_bytes, used.bytes, size, what, _until_tomorrow(now))
 
 
 def _check(limit: float | None, used: int, requested: int, what: str, retry_after_s: int | None) -> None:
@@ -124,10 +126,29 @@ def _promises() -> Select[int, int, int]:
     return select(*counted, trials_begun(Job.user_name == bindparam("user_name")).scalar_subquery())
 
 
-def _admitted(session: Session, user_name: str, day: str) -> tuple[DayView, int, int]:
-    """Return `_used` and `_active`, in one statement."""
-    *used, jobs, promised, made = session.execute(_use_and_promises(), {"user_name": user_name, "day": day}).one()
-    return _day(day, used), int(jobs), max(0, int(promised) - int(made))
+def _use_more(session: Session, user_name: str, now: datetime, *, jobs: int, size: int) -> tuple[DayView, int, int]:
+    """Add jobs and bytes to the use of a user's day; return `_used` and `_active` as they were before."""
+    day = day_of(now)
+    facts = {"user_name": user_name, "day": day}
+    if session.get_bind().dialect.name == "sqlite":
+        before = session.execute(_use_and_promises(), facts).one()
+        _add(session, user_name, now, jobs=jobs, bytes=size)
+    else:
+        before = session.execute(_use_and_promises_adding(), {**facts, "more_jobs": jobs, "more_bytes": size}).one()
+    *used, active_jobs, promised, made = before
+    return _day(day, used), int(active_jobs), max(0, int(promised) - int(made))
+
+
+@cache_statements
+def _use_and_promises_adding() -> Select[*tuple[Any, ...]]:
+    """Select what `_use_and_promises` does, of the time before the statement, and add to it."""
+    columns = Usage.__table__.c
+    more = {name: bindparam(f"more_{name}", type_=columns[name].type) for name in ("jobs", "bytes")}
+    key = {name: bindparam(name, type_=columns[name].type) for name in ("user_name", "day")}
+    adding = insert_of("postgresql", Usage).values(**key, **more, trials=0, device_seconds=0.0)
+    sums = {name: getattr(Usage, name) + adding.excluded[name] for name in more}
+    adding = adding.on_conflict_do_update(index_elements=list(key), set_=sums)
+    return _use_and_promises().add_cte(adding.cte("added"))
 
 
 @cache_statements

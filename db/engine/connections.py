@@ -178,10 +178,11 @@ class Sessions:
         self._turn: Callable[[], AbstractContextManager[None]] = nullcontext
         self._clock = clock or (utc_now if engine.dialect.name == "sqlite" else ServerClock(engine))
         if engine.dialect.name == "sqlite":
-            self._reader = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
+            self._reader = self._asker = engine.execution_options(**{_SQLITE_BEGIN: "DEFERRED"})
             self._turn = partial(writer_queue.turn, engine.url.database or "")
         else:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            self._asker = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     def limited(self, limit: Limit) -> Sessions:
         """Return the same with a limit on what reads see."""
@@ -196,15 +197,20 @@ class Sessions:
             self._clock.look()
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        """One snapshot; what is changed in it is not stored."""
+    def read(self, *, one_snapshot: bool = True) -> Iterator[Session]:
+        """One snapshot; what is changed in it is not stored.
+
+        With ``one_snapshot`` false, each statement may have its own, and nothing is to be changed: a server begins and
+        ends no transaction then, which takes as long as two more statements.
+        """
         shared: Session | None = getattr(self._snapshot, "session", None)
         if shared is not None:
             yield shared
             return
         self._look_at_clock()
         kind, info = (Session, None) if self._limit is None else (_LimitedSession, {_LIMIT: self._limit})
-        with translated(), kind(self._reader, expire_on_commit=False, info=info) as session:
+        engine = self._reader if one_snapshot else self._asker
+        with translated(), kind(engine, expire_on_commit=False, info=info) as session:
             yield session
             if self._engine.dialect.name != "sqlite":
                 # After a rollback psycopg has the server forget all statements that it has prepared.

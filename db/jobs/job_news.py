@@ -9,17 +9,18 @@ import contextlib
 from typing import Any
 
 import psycopg
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+
+from db.engine.changes import notify_at_end
 
 _CHANNEL = "loopwright_jobs_queued"
 
 
 def tell_queued(session: Session) -> None:
     """Notify listeners at the end of the transaction, in which jobs were queued."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_notify(_CHANNEL, "")))
+    notify_at_end(session, _CHANNEL)
 
 
 class JobNews:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm import Session
 
 from db.access.usage import admit
 from db.access.webhooks import notify
@@ -25,18 +25,20 @@ from db.engine.connections import Sessions
 from db.engine.paging import Keyset, Page
 from db.engine.statements import cache_statements, varied
 from db.errors import IdempotencyConflict, NotFound, Unavailable
-from db.events import job_event, task_event
+from db.events import job_event, job_event_row, task_event
 from db.inputs import LabelledMachine, NewJob
 from db.job_counts import count_job
 from db.jobs.claimable import database_answers, expired_jobs
+from db.jobs.claimed_rows import ClaimedRow, Lease, claim_row
 from db.jobs.job_news import tell_queued
 from db.jobs.left import certify_by_known
 from db.jobs.queue import FAR, Lane, Running, Waiting, lanes, turns
-from db.jobs.rows import LINE, insert_job, job_line, job_view, line_view, stored_tags
+from db.jobs.rows import LINE, insert_jobs, job_line, job_view, line_view, stored_tags
 from db.leases import lock_job, own_job
-from db.models import Certificate, Job, Task, Trial
+from db.models import Certificate, Event, Job, Task, Trial
 from db.source_search import is_called_at
 from db.states import FinalState, JobSort, LeaseLoss, WebhookEvent
+from db.upsert import insert_last
 from db.views import ClaimedJob, JobInputs, JobView, LeaseView, ModelTime
 from db.workloads import put_workloads
 from loopwright.codegen.kinds import FINISHED, FINISHED_TASK, AnsweredFrom, JobState, TaskState, TrialState
@@ -93,8 +95,9 @@ class Jobs:
                 return earlier
             raise
         # They are stored, whatever comes now: without this they wait for their turn.
-        with contextlib.suppress(Unavailable):
-            self._note_answers(_unnoted_of_ids(), {"job_ids": [view.id for view in views]})
+        if unforced := [view.id for view in views if not view.force]:
+            with contextlib.suppress(Unavailable):
+                self._note_answers(_unnoted_of_ids(), {"job_ids": unforced})
         return views
 
     @retry_conflicts
@@ -111,10 +114,7 @@ class Jobs:
             holder = first.user_name if first.private else None
             workloads = [spec.workload for _, tasks in jobs for spec in tasks]
             put_workloads(session, workloads, tvm_version, now, private_to=holder)
-            views = [
-                job_view(insert_job(session, new, tasks, now, group_id=group_id, group_position=position))
-                for position, (new, tasks) in enumerate(jobs)
-            ]
+            views = insert_jobs(session, jobs, now, group_id)
             tell_queued(session)
             return views
 
@@ -219,11 +219,11 @@ class Jobs:
             answered: only one that needs no loop: the database has an answer to each of its tasks.
             waiting: only one of these.
         """
-        with self._sessions.read() as session:
-            # Without the lock that a write takes, because it finds nothing most of the time.
+        # Without the lock that a write takes, because it finds nothing most of the time.
+        with self._sessions.read(one_snapshot=False) as session:
             running = Running.read(session)
             expired = running.first_end is not None and running.first_end <= self._sessions.now()
-            first = None if answered else next(turns(session, machines, running.by_user, self._sessions.now()), None)
+            first = None if answered else next(turns(session, machines, running, self._sessions.now()), None)
             found = session.scalar(_ARE_ANSWERED) if answered else _is_among(first, waiting)
         if expired:
             self._requeue_expired()
@@ -231,21 +231,14 @@ class Jobs:
         elif not found:
             return None
         with self._sessions.write(Topic.JOBS) as session:
-            job = (
-                _next_answered(session) if answered else _next(session, machines, waiting, first, self._sessions.now())
-            )
+            now = self._sessions.now()
+            lease = Lease(owner, new_token(), now + timedelta(seconds=lease_seconds), now)
+            job = _claim_answered(session, lease) if answered else _claim_next(session, machines, waiting, first, lease)
             if job is None:
                 return None
-            token, now = new_token(), self._sessions.now()
-            job.state = JobState.RUNNING
-            job.lease_owner = owner
-            job.lease_token = token
-            job.lease_expires_at = now + timedelta(seconds=lease_seconds)
-            job.started_at = job.started_at or now
-            job.attempts += 1
             count_job(session, job, JobState.QUEUED)
-            job_event(session, job, now)
-            return ClaimedJob(job_view(job), JobInputs(job.module_json, job.space_json, job.shapes), token)
+            insert_last(session, [(Event, [job_event_row(job, now)])])
+            return ClaimedJob(job_view(job), JobInputs(job.module_json, job.space_json, job.shapes), lease.token)
 
     @retry_conflicts
     def _requeue_expired(self) -> None:
@@ -261,7 +254,7 @@ class Jobs:
         """Return the jobs for these machines that are queued for so long, of the highest priority; None without one."""
         since = self._sessions.now() - timedelta(seconds=seconds)
         with self._sessions.read() as session:
-            for of_priority in lanes(session, machines):
+            for of_priority in lanes(session, machines, Running.read(session).asked_labels):
                 if any(lane.since <= since for lane in of_priority):
                     return Waiting(of_priority[0].priority, since)
         return None
@@ -287,7 +280,7 @@ class Jobs:
     @retry_conflicts
     def _note_answers(self, unnoted: Select[str], which: Mapping[str, object]) -> None:
         while True:
-            with self._sessions.read() as session:
+            with self._sessions.read(one_snapshot=False) as session:
                 job_ids = session.scalars(unnoted, which).all()
             if not job_ids:
                 return
@@ -514,22 +507,22 @@ def _unnoted_of_key() -> Select[str]:
     return _unnoted(Job.id.in_(select(Task.job_id).where(Task.key == bindparam("task_key"))))
 
 
-def _next(
+def _claim_next(
     session: Session,
     machines: Collection[LabelledMachine] | None,
     waiting: Waiting | None,
     first: Lane | None,
-    now: datetime,
-) -> Job | None:
-    """Lock and return the job that is next for these machines, of those that nobody else is about to claim.
+    lease: Lease,
+) -> ClaimedRow | None:
+    """Claim the job that is next for these machines, of those that nobody else is about to claim.
 
     ``first`` is the lane whose turn it was a moment ago. The queue is looked through only if that lane has none.
     """
     until = FAR if waiting is None else waiting.since
-    for lane in itertools.chain([] if first is None else [first], _turns(session, machines, now)):
+    for lane in itertools.chain([] if first is None else [first], _turns(session, machines, lease.now)):
         if not _is_among(lane, waiting):
             return None
-        if (job := lane.lock_first(session, until)) is not None:
+        if (job := lane.claim_first(session, lease, until)) is not None:
             return job
     return None
 
@@ -539,19 +532,29 @@ def _is_among(lane: Lane | None, waiting: Waiting | None) -> bool:
 
 
 def _turns(session: Session, machines: Collection[LabelledMachine] | None, now: datetime) -> Iterator[Lane]:
-    yield from turns(session, machines, Running.read(session).by_user, now)
+    yield from turns(session, machines, Running.read(session), now)
 
 
-def _next_answered(session: Session) -> Job | None:
-    """Lock and return a job that the database answers. Those whose answer has gone are noted."""
-    noted = select(Job).where(ANSWERED).order_by(Job.queued_at, Job.id).limit(1)
-    noted = noted.options(undefer(Job.module_json), undefer(Job.space_json))
+def _claim_answered(session: Session, lease: Lease) -> ClaimedRow | None:
+    """Claim a job that the database answers. Those whose answer has gone are noted."""
     while True:
-        job = session.scalar(noted.with_for_update(skip_locked=True, key_share=True))
-        if job is None or session.scalar(_still_answered(), {"job_id": job.id}):
-            return job
-        job.is_answered = False
-        session.flush()
+        job_id = session.scalar(_first_answered())
+        if job_id is None:
+            return None
+        if session.scalar(_still_answered(), {"job_id": job_id}):
+            return claim_row(session, _job_of_id(), {"job_id": job_id}, lease)
+        session.execute(update(Job).where(Job.id == job_id).values(is_answered=False))
+
+
+@cache_statements
+def _first_answered() -> Select[str]:
+    first = select(Job.id).where(ANSWERED).order_by(Job.queued_at, Job.id).limit(1)
+    return first.with_for_update(skip_locked=True, key_share=True)
+
+
+@cache_statements
+def _job_of_id() -> Select[str]:
+    return select(Job.id).where(Job.id == bindparam("job_id"))
 
 
 @cache_statements

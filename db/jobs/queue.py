@@ -8,17 +8,19 @@ first job of each lane of the highest priority.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
-from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
+from sqlalchemy import ColumnElement, CompoundSelect, Select, bindparam, func, null, or_, select, union_all
+from sqlalchemy.orm import Session
 
 from db.conditions import ASKS_FOR_LABELS, QUEUED, RUNNING
 from db.devices import same_machine
 from db.engine.statements import cache_statements
 from db.inputs import LAST, LabelledMachine
+from db.jobs.claimed_rows import ClaimedRow, Lease, claim_row
 from db.models import NO_LABELS, Job
 from db.models import DeviceClass as DeviceClassRow
 from tuner.types import DeviceClass
@@ -45,62 +47,65 @@ class Lane:
     user_name: str
     since: datetime
 
-    def lock_first(self, session: Session, until: datetime = FAR) -> Job | None:
-        """Lock and return the first job that nobody else has locked, of those that have waited since ``until``.
+    def claim_first(self, session: Session, lease: Lease, until: datetime = FAR) -> ClaimedRow | None:
+        """Claim the first job that nobody else has locked, of those that have waited since ``until``.
 
-        It comes with its module. None if there is none any more.
+        None if there is none any more.
         """
         lane = {
             "until": until,
-            "device_class_id": self.device_class_id,
-            "labels_json": self.labels_json,
-            "priority": self.priority,
-            "user_name": self.user_name,
+            "of_class": self.device_class_id,
+            "with_labels": self.labels_json,
+            "of_priority": self.priority,
+            "of_user": self.user_name,
         }
-        return session.scalar(_FIRST, lane)
-
-
-def lanes(session: Session, machines: Collection[LabelledMachine] | None) -> Iterator[list[Lane]]:
-    """Yield the lanes with jobs for these machines, or for any, those of the highest priority first."""
-    places = _places(session, machines)
-    below: int | None = None
-    while True:
-        highest = [
-            (labels_json, device_class_id, priority)
-            for labels_json, classes in places
-            for device_class_id, priority in session.execute(
-                _highest(classes, is_bounded=below is not None), {"labels_json": labels_json, "below": below}
-            )
-        ]
-        below = max((priority for *_, priority in highest), default=None)
-        if below is None:
-            return
-        yield [
-            Lane(device_class_id, labels_json, priority, user_name, since)
-            for labels_json, device_class_id, priority in highest
-            if priority == below
-            for user_name, since in session.execute(
-                _USERS, {"device_class_id": device_class_id, "labels_json": labels_json, "priority": priority}
-            )
-        ]
+        return claim_row(session, _FIRST, lane, lease)
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How many jobs of each user are running, users without any left out, and when the first lease of them ends."""
+    """How many jobs of each user are running, users without any left out, and when the first lease of them ends.
+
+    ``asked_labels`` are the labels that jobs of the queue ask for.
+    """
 
     by_user: dict[str, int]
     first_end: datetime | None
+    asked_labels: tuple[str, ...]
 
     @staticmethod
     def read(session: Session) -> Running:
-        rows = session.execute(_RUNNING).all()
+        rows = session.execute(_RUNNING_AND_ASKED).all()
         ends = [end for *_, end in rows if end is not None]
-        return Running({user_name: jobs for user_name, jobs, _ in rows}, min(ends, default=None))
+        return Running(
+            {user_name: jobs for user_name, jobs, _ in rows if jobs is not None},
+            min(ends, default=None),
+            tuple(labels_json for labels_json, jobs, _ in rows if jobs is None),
+        )
+
+
+def lanes(
+    session: Session, machines: Collection[LabelledMachine] | None, asked_labels: Collection[str]
+) -> Iterator[list[Lane]]:
+    """Yield the lanes with jobs for these machines, or for any, those of the highest priority first."""
+    places = _places(machines, asked_labels)
+    below: int | None = None
+    while True:
+        highest = [
+            Lane(device_class_id, labels_json, priority, user_name, since)
+            for labels_json, classes in places
+            for device_class_id, priority, user_name, since in session.execute(
+                _highest(classes, is_bounded=below is not None), {"with_labels": labels_json, "below": below}
+            )
+        ]
+        below = max((lane.priority for lane in highest), default=None)
+        if below is None:
+            return
+        yield [lane for lane in highest if lane.priority == below]
 
 
 def turns(
-    session: Session, machines: Collection[LabelledMachine] | None, running: Mapping[str, int], now: datetime
+    session: Session, machines: Collection[LabelledMachine] | None, running: Running, now: datetime
 ) -> Iterator[Lane]:
     """Yield the lanes with jobs for these machines, or for any, in the order in which they are served.
 
@@ -108,20 +113,20 @@ def turns(
     user waits for are left out until they are due (`NewJob.delay_s`); a user's job is due at once, whatever the clocks
     of several hosts say.
     """
-    for of_priority in lanes(session, machines):
+    for of_priority in lanes(session, machines, running.asked_labels):
         due = [lane for lane in of_priority if lane.priority > LAST or lane.since <= now]
-        yield from sorted(due, key=lambda lane: (running.get(lane.user_name, 0), lane.since))
+        yield from sorted(due, key=lambda lane: (running.by_user.get(lane.user_name, 0), lane.since))
 
 
 def _places(
-    session: Session, machines: Collection[LabelledMachine] | None
+    machines: Collection[LabelledMachine] | None, asked_labels: Collection[str]
 ) -> list[tuple[str, frozenset[DeviceClass] | None]]:
     """Return the labels that jobs of the queue ask for, each with the device classes that have them.
 
     None: all device classes; labels that no machine has are left out.
     """
     found: list[tuple[str, frozenset[DeviceClass] | None]] = []
-    for labels_json in (NO_LABELS, *session.scalars(_ASKED_LABELS)):
+    for labels_json in (NO_LABELS, *asked_labels):
         if machines is None:
             found.append((labels_json, None))
             continue
@@ -132,56 +137,67 @@ def _places(
     return found
 
 
-@cache_statements
-def _highest(classes: frozenset[DeviceClass] | None, *, is_bounded: bool) -> Select[str, int]:
-    """Select the device classes with jobs that ask for ``labels_json``, and the highest priority of these.
+# Loose index scans (PostgreSQL's wiki): each value by one seek in an index that the conditions lead to its beginning,
+# where SELECT DISTINCT would read all rows.
 
-    With ``is_bounded``, the highest that is less than ``below``. None: of all device classes.
+
+@cache_statements
+def _highest(classes: frozenset[DeviceClass] | None, *, is_bounded: bool) -> Select[str, int, str, datetime]:
+    """Select the lanes of the highest priority of jobs that ask for the labels ``with_labels``.
+
+    With ``is_bounded``, of the highest that is less than ``below``. None: of all device classes.
     """
-    conditions = [QUEUED, Job.device_class_id == DeviceClassRow.id, Job.labels_json == bindparam("labels_json")]
+    conditions = [QUEUED, Job.device_class_id == DeviceClassRow.id, Job.labels_json == bindparam("with_labels")]
     if is_bounded:
         conditions.append(Job.priority < bindparam("below"))
     highest = select(func.max(Job.priority)).where(*conditions).correlate(DeviceClassRow).scalar_subquery()
-    priorities = select(DeviceClassRow.id, highest.label("priority"))
+    priorities = select(DeviceClassRow.id.label("id"), highest.label("priority"))
     if classes is not None:
         priorities = priorities.where(or_(*map(same_machine, sorted(classes, key=lambda each: each.id))))
-    found = priorities.subquery()
-    return select(found.c.id, found.c.priority).where(found.c.priority.is_not(None))
+    of_classes = priorities.cte("of_classes")
+    first = select(func.min(Job.user_name)).where(*_place(of_classes.c.id, of_classes.c.priority))
+    users = (
+        select(of_classes.c.id, of_classes.c.priority, first.correlate(of_classes).scalar_subquery().label("user_name"))
+        .where(of_classes.c.priority == select(func.max(of_classes.c.priority)).correlate(None).scalar_subquery())
+        .cte("users_in_turn", recursive=True)
+    )
+    place = _place(users.c.id, users.c.priority)
+    following = select(func.min(Job.user_name)).where(*place, Job.user_name > users.c.user_name).correlate(users)
+    users = users.union_all(
+        select(users.c.id, users.c.priority, following.scalar_subquery()).where(users.c.user_name.is_not(None))
+    )
+    place = _place(users.c.id, users.c.priority)
+    oldest = select(func.min(Job.queued_at)).where(*place, Job.user_name == users.c.user_name).correlate(users)
+    lanes_found = select(users.c.id, users.c.priority, users.c.user_name, oldest.scalar_subquery())
+    return lanes_found.where(users.c.user_name.is_not(None))
 
 
-def _distinct(column: InstrumentedAttribute[str], *conditions: ColumnElement[bool]) -> Select[str]:
-    """Select the distinct values of a column by one seek each in an index that the conditions lead to its beginning.
-
-    A loose index scan (PostgreSQL's wiki): ``SELECT DISTINCT`` would read all rows.
-    """
-    steps = select(func.min(column).label("value")).where(*conditions).cte("steps", recursive=True)
-    following = select(func.min(column)).where(column > steps.c.value, *conditions).correlate(steps)
-    steps = steps.union_all(select(following.scalar_subquery()).where(steps.c.value.is_not(None)))
-    return select(steps.c.value).where(steps.c.value.is_not(None))
+def _place(device_class_id: ColumnElement[str], priority: ColumnElement[int]) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of jobs in the queue for a device class that ask for labels and have a priority."""
+    labels = Job.labels_json == bindparam("with_labels")
+    return QUEUED, Job.device_class_id == device_class_id, labels, Job.priority == priority
 
 
-def _users(place: Sequence[ColumnElement[bool]]) -> Select[str, datetime]:
-    """Select the users with jobs in a place, each with the time since which the first of them has waited."""
-    users = _distinct(Job.user_name, *place).subquery()
-    oldest = select(func.min(Job.queued_at)).where(*place, Job.user_name == users.c.value).correlate(users)
-    return select(users.c.value, oldest.scalar_subquery())
+def _asked_labels() -> Select[str, None, None]:
+    steps = select(func.min(Job.labels_json).label("value")).where(ASKS_FOR_LABELS).cte("steps", recursive=True)
+    following = select(func.min(Job.labels_json)).where(Job.labels_json > steps.c.value, ASKS_FOR_LABELS)
+    steps = steps.union_all(select(following.correlate(steps).scalar_subquery()).where(steps.c.value.is_not(None)))
+    return select(steps.c.value, null(), null()).where(steps.c.value.is_not(None))
 
 
 # Statements that are built once: to build them takes longer than to run them.
-_PLACE = (
-    QUEUED,
-    Job.device_class_id == bindparam("device_class_id"),
-    Job.labels_json == bindparam("labels_json"),
-    Job.priority == bindparam("priority"),
-)
-_ASKED_LABELS = _distinct(Job.labels_json, ASKS_FOR_LABELS)
-_USERS = _users(_PLACE)
 _FIRST = (
-    select(Job)
-    .options(undefer(Job.module_json), undefer(Job.space_json))
-    .where(*_PLACE, Job.user_name == bindparam("user_name"), Job.queued_at <= bindparam("until"))
+    select(Job.id)
+    .where(
+        *_place(bindparam("of_class"), bindparam("of_priority")),
+        Job.user_name == bindparam("of_user"),
+        Job.queued_at <= bindparam("until"),
+    )
     .order_by(Job.queued_at, Job.id)
     .limit(1)
     .with_for_update(skip_locked=True, key_share=True)
 )
-_RUNNING = select(Job.user_name, func.count(), func.min(Job.lease_expires_at)).where(RUNNING).group_by(Job.user_name)
+_RUNNING_AND_ASKED: CompoundSelect[*tuple[Any, ...]] = union_all(
+    select(Job.user_name, func.count(), func.min(Job.lease_expires_at)).where(RUNNING).group_by(Job.user_name),
+    _asked_labels(),
+)

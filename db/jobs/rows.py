@@ -13,10 +13,11 @@ from sqlalchemy.orm import Session
 
 from db.engine.columns import digest, new_id
 from db.engine.statements import cache_statements
-from db.events import job_event
+from db.events import job_event_row
 from db.inputs import NewJob, space_hash
 from db.job_counts import count_job
-from db.models import Ablation, Gate, Job, Recheck, Task
+from db.models import Ablation, Base, Event, Gate, Job, Recheck, Task
+from db.upsert import insert_last
 from db.views import JobView, ModelTime, Phase, SpeedupInterval
 from loopwright.codegen.kinds import JobState, TaskState
 from tuner.budget import Budget
@@ -52,6 +53,7 @@ def line_view(*line: Any) -> JobView:
 
 
 _NAMES = [column.key for column in LINE]
+_Rows = dict[type[Base], list[dict[str, Any]]]
 
 
 def job_view(row: Job | SimpleNamespace) -> JobView:
@@ -88,76 +90,84 @@ def job_view(row: Job | SimpleNamespace) -> JobView:
     )
 
 
-def insert_job(
-    session: Session,
-    new: NewJob,
-    tasks: Sequence[TaskSpec],
-    now: datetime,
-    *,
-    group_id: str | None = None,
-    group_position: int = 0,
-) -> Job:
-    """Insert a queued job with its tasks, whose device class and workloads are stored already.
+def insert_jobs(
+    session: Session, jobs: Sequence[tuple[NewJob, Sequence[TaskSpec]]], now: datetime, group_id: str | None
+) -> list[JobView]:
+    """Insert queued jobs with their tasks, whose device classes and workloads are stored already.
 
-    The first job of a group has the idempotency key of all of them.
+    They are one job, or a group, whose first job has the idempotency key of all. A server has them at the end of the
+    transaction.
     """
+    rows: _Rows = {table: [] for table in (Job, Task, Gate, Recheck, Ablation, Event)}
+    added = [_add_rows(rows, new, tasks, now, group_id, position) for position, (new, tasks) in enumerate(jobs)]
+    insert_last(session, list(rows.items()))
+    for job in added:
+        count_job(session, job, None)
+    return [job_view(job) for job in added]
+
+
+def _add_rows(
+    rows: _Rows, new: NewJob, tasks: Sequence[TaskSpec], now: datetime, group_id: str | None, group_position: int
+) -> SimpleNamespace:
+    """Add the rows of a queued job by table, and return the job."""
     space = space_hash(new.space_json)
-    job = Job(
-        id=new_id(),
-        name=new.name,
-        state=JobState.QUEUED,
-        module_json=new.module_json,
-        space_json=new.space_json,
-        space_hash=space,
-        shapes=None if new.shapes is None else list(new.shapes),
-        device_class_id=new.device_class.id,
-        target_json=new.device_class.target_json,
-        budget=encode(new.budget),
-        suggested_trials=new.suggested_trials,
-        seed=new.seed,
-        priority=new.priority,
-        force=new.force,
-        notes=list(new.notes),
-        user_name=new.user_name,
-        private=new.private,
-        labels_json=json.dumps(new.labels, sort_keys=True),
-        tags=stored_tags(new.tags),
-        description=new.description,
-        phases=[],
-        idempotency_key=new.idempotency_key if group_position == 0 else None,
-        request_digest=new.request_digest if group_position == 0 else None,
-        group_id=group_id,
-        group_position=None if group_id is None else group_position,
-        cancel_requested=False,
-        created_at=now,
-        queued_at=now + timedelta(seconds=new.delay_s),
-        attempts=0,
-        elapsed_s=0.0,
-    )
-    session.add(job)
-    session.flush()
-    for position, spec in enumerate(tasks):
-        task = Task(
-            id=new_id(),
-            job_id=job.id,
-            position=position,
-            workload_hash=spec.workload.hash,
-            name=spec.workload.name,
-            weight=spec.weight,
-            sources=list(spec.sources),
-            key=digest(spec.workload.hash, job.device_class_id, space),
-            state=TaskState.QUEUED,
-        )
-        session.add(task)
+    row: dict[str, Any] = {
+        "id": new_id(),
+        "name": new.name,
+        "state": JobState.QUEUED,
+        "module_json": new.module_json,
+        "space_json": new.space_json,
+        "space_hash": space,
+        "shapes": None if new.shapes is None else list(new.shapes),
+        "device_class_id": new.device_class.id,
+        "target_json": new.device_class.target_json,
+        "budget": encode(new.budget),
+        "suggested_trials": new.suggested_trials,
+        "seed": new.seed,
+        "priority": new.priority,
+        "force": new.force,
+        "notes": list(new.notes),
+        "user_name": new.user_name,
+        "private": new.private,
+        "labels_json": json.dumps(new.labels, sort_keys=True),
+        "tags": stored_tags(new.tags),
+        "description": new.description,
+        "phases": [],
+        "idempotency_key": new.idempotency_key if group_position == 0 else None,
+        "request_digest": new.request_digest if group_position == 0 else None,
+        "group_id": group_id,
+        "group_position": None if group_id is None else group_position,
+        "cancel_requested": False,
+        "created_at": now,
+        "queued_at": now + timedelta(seconds=new.delay_s),
+        "attempts": 0,
+        "elapsed_s": 0.0,
+    }
+    job = SimpleNamespace(**(dict.fromkeys(_NAMES) | row))
+    rows[Job].append(row)
+    rows[Task] += [
+        {
+            "id": new_id(),
+            "job_id": job.id,
+            "position": position,
+            "workload_hash": spec.workload.hash,
+            "name": spec.workload.name,
+            "weight": spec.weight,
+            "sources": list(spec.sources),
+            "key": digest(spec.workload.hash, job.device_class_id, space),
+            "state": TaskState.QUEUED,
+        }
+        for position, spec in enumerate(tasks)
+    ]
     if new.gate is not None:
-        session.add(Gate(job_id=job.id, request=new.gate, result=None))
-    for certificate_id, reason in new.rechecks:
-        session.add(Recheck(job_id=job.id, certificate_id=certificate_id, reason=reason, result=None))
+        rows[Gate].append({"job_id": job.id, "request": new.gate})
+    rows[Recheck] += [
+        {"job_id": job.id, "certificate_id": certificate_id, "reason": reason}
+        for certificate_id, reason in new.rechecks
+    ]
     if new.ablated_trial is not None:
-        session.add(Ablation(job_id=job.id, trial_id=new.ablated_trial, result=None))
-    count_job(session, job, None)
-    job_event(session, job, now)
-    session.flush()
+        rows[Ablation].append({"job_id": job.id, "trial_id": new.ablated_trial})
+    rows[Event].append(job_event_row(job, now))
     return job
 
 

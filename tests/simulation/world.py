@@ -303,8 +303,8 @@ class _SimulatedSessions(Sessions):
         self._process = process
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[Session]:
-        with self._world.reaches(self._process), super().read() as session:
+    def read(self, *, one_snapshot: bool = True) -> Iterator[Session]:
+        with self._world.reaches(self._process), super().read(one_snapshot=one_snapshot) as session:
             yield session
 
     @contextlib.contextmanager

@@ -46,8 +46,8 @@ CEILINGS = {
     # Leases of devices, and an archive of what is deleted. Versions of what is stored and of parts of it, statements
     # that are made once, and transactions that count themselves. Statements of claims, submissions, outcomes and pages
     # that are made once, each a function with its parameters, waiting for a server's connections, and keys of bests.
-    # Search by place.
-    "db": 11_400,
+    # Search by place. What a transaction writes at its end in one statement, and claims in one.
+    "db": 11_690,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
     # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers,
     # the topics that they show, and a look-up of records.
@@ -69,8 +69,8 @@ CEILINGS = {
     # Races together. Compiling in a child. Recurrent layers. Simulated faults. Ten jobs on all surfaces. The wheels
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them. Compiled functions
     # of all models. The form of submissions. Servers without a free connection.
-    # Search by place. Convolutions as they are scheduled, compared with PyTorch.
-    "tests": 65_010,
+    # Search by place. Numbers of statements. Convolutions as they are scheduled, compared with PyTorch.
+    "tests": 65_060,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 16_300,

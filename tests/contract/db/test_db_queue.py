@@ -11,7 +11,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from db.access.versions import Part
 from db.access.views import Quota
+from db.engine.changes import Topic
 from db.engine.columns import new_id
 from db.inputs import LabelledMachine
 from db.models import Base, Job, JobCount, Task
@@ -120,7 +122,7 @@ def test_a_server_finds_the_next_job_by_indexes(world: World) -> None:
     plans: dict[str, str] = {}
 
     def explain(_: Any, cursor: Any, statement: str, parameters: Any, *__: Any) -> None:
-        if statement.lstrip().startswith(("SELECT", "WITH")):
+        if statement.lstrip().startswith(("SELECT", "WITH", "UPDATE")):
             explaining = cursor.connection.cursor()
             explaining.execute(f"EXPLAIN {statement}", parameters)
             plans[statement] = "\n".join(row[0] for row in explaining.fetchall())
@@ -136,6 +138,27 @@ def test_a_server_finds_the_next_job_by_indexes(world: World) -> None:
     assert not scanned, scanned
     sorted_whole = [plan for plan in plans.values() if "Scan using ix_jobs_queue" in plan and "Sort" in plan]
     assert not sorted_whole
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_server_gets_few_statements_for_a_claim_and_a_submission(world: World) -> None:
+    """To send one takes the server and the process longer than what most of them do."""
+    queue_some(world)
+    sent: list[str] = []
+
+    def note(_: Any, __: Any, statement: str, *___: Any) -> None:
+        sent.append(statement)
+
+    event.listen(world.db._engine, "before_cursor_execute", note)
+    try:
+        counts = []
+        for call in (CALLS["claim"], CALLS["submit"], lambda each: each.job("a", "b", user_name="ada", force=True)):
+            sent.clear()
+            call(world)
+            counts.append(len(sent))
+    finally:
+        event.remove(world.db._engine, "before_cursor_execute", note)
+    assert counts == [4, 6, 5]
 
 
 def test_a_lane_that_others_hold_is_passed_over(world: World) -> None:
@@ -209,7 +232,9 @@ def test_counts_that_an_earlier_release_left_wrong_are_corrected(world: World) -
     with world.db._engine.begin() as connection:
         connection.execute(sa.update(JobCount).where(JobCount.state == JobState.SUCCEEDED).values(jobs=41))
         connection.execute(sa.delete(JobCount).where(JobCount.state == JobState.QUEUED))
+    before = world.db.version(Part((Topic.OTHER,)))
     assert world.db.job_counts.correct() == 2
+    assert world.db.version(Part((Topic.OTHER,))).token != before.token, "kept answers show the counts"
     assert world.db.counts().jobs == {"succeeded": 1, "queued": 1}
     assert world.db.uses.of("owner").pending_trials == 7
     assert world.db.totals().trials == 1, "what jobs came to stays"
