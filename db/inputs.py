@@ -32,7 +32,7 @@ class NewJob:
     that came under ``idempotency_key``, which is the user's own.
     ``private``: only its user and admins see the job, and its workloads unless others have them, too. ``labels`` are
     those of the workers that may measure it; none: any worker of the device class. ``tags`` and ``description`` are
-    what its user says of it. ``delay_s``: so many seconds pass before a job of the priority `LAST` leaves the queue.
+    what its user says of it.
     """
 
     name: str
@@ -54,7 +54,6 @@ class NewJob:
     gate: dict[str, Any] | None = None
     rechecks: tuple[tuple[str, str], ...] = ()
     ablated_trial: str | None = None
-    delay_s: float = 0.0
     idempotency_key: str | None = None
     request_digest: str | None = None
 

@@ -223,7 +223,7 @@ class Jobs:
         with self._sessions.read(one_snapshot=False) as session:
             running = Running.read(session)
             expired = running.first_end is not None and running.first_end <= self._sessions.now()
-            first = None if answered else next(turns(session, machines, running, self._sessions.now()), None)
+            first = None if answered else next(turns(session, machines, running), None)
             found = session.scalar(_ARE_ANSWERED) if answered else _is_among(first, waiting)
         if expired:
             self._requeue_expired()
@@ -519,7 +519,7 @@ def _claim_next(
     ``first`` is the lane whose turn it was a moment ago. The queue is looked through only if that lane has none.
     """
     until = FAR if waiting is None else waiting.since
-    for lane in itertools.chain([] if first is None else [first], _turns(session, machines, lease.now)):
+    for lane in itertools.chain([] if first is None else [first], _turns(session, machines)):
         if not _is_among(lane, waiting):
             return None
         if (job := lane.claim_first(session, lease, until)) is not None:
@@ -531,8 +531,8 @@ def _is_among(lane: Lane | None, waiting: Waiting | None) -> bool:
     return lane is not None and (waiting is None or lane.priority >= waiting.priority)
 
 
-def _turns(session: Session, machines: Collection[LabelledMachine] | None, now: datetime) -> Iterator[Lane]:
-    yield from turns(session, machines, Running.read(session), now)
+def _turns(session: Session, machines: Collection[LabelledMachine] | None) -> Iterator[Lane]:
+    yield from turns(session, machines, Running.read(session))
 
 
 def _claim_answered(session: Session, lease: Lease) -> ClaimedRow | None:

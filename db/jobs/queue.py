@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from db.conditions import ASKS_FOR_LABELS, QUEUED, RUNNING
 from db.devices import same_machine
 from db.engine.statements import cache_statements
-from db.inputs import LAST, LabelledMachine
+from db.inputs import LabelledMachine
 from db.jobs.claimed_rows import ClaimedRow, Lease, claim_row
 from db.models import NO_LABELS, Job
 from db.models import DeviceClass as DeviceClassRow
@@ -104,18 +104,13 @@ def lanes(
         yield [lane for lane in highest if lane.priority == below]
 
 
-def turns(
-    session: Session, machines: Collection[LabelledMachine] | None, running: Running, now: datetime
-) -> Iterator[Lane]:
+def turns(session: Session, machines: Collection[LabelledMachine] | None, running: Running) -> Iterator[Lane]:
     """Yield the lanes with jobs for these machines, or for any, in the order in which they are served.
 
-    That is the highest priority first, then the user with the fewest ``running`` jobs, then the oldest. Jobs that no
-    user waits for are left out until they are due (`NewJob.delay_s`); a user's job is due at once, whatever the clocks
-    of several hosts say.
+    That is the highest priority first, then the user with the fewest ``running`` jobs, then the oldest.
     """
     for of_priority in lanes(session, machines, running.asked_labels):
-        due = [lane for lane in of_priority if lane.priority > LAST or lane.since <= now]
-        yield from sorted(due, key=lambda lane: (running.by_user.get(lane.user_name, 0), lane.since))
+        yield from sorted(of_priority, key=lambda lane: (running.by_user.get(lane.user_name, 0), lane.since))
 
 
 def _places(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -139,7 +139,7 @@ def _add_rows(
         "group_position": None if group_id is None else group_position,
         "cancel_requested": False,
         "created_at": now,
-        "queued_at": now + timedelta(seconds=new.delay_s),
+        "queued_at": now,
         "attempts": 0,
         "elapsed_s": 0.0,
     }

@@ -19,8 +19,6 @@ from tuner.types import TaskSpec
 
 _TRIALS = 8
 """Of a function: as many known schedules as a search takes (`Trials.known`)."""
-_DELAY_SECONDS = 120.0
-"""Until the first of these jobs: whoever waited for the model now compiles it, and times it beside other engines."""
 
 log = logging.getLogger("loopwright.job_runner")
 
@@ -47,7 +45,6 @@ def submit(database: Database, claimed: ClaimedJob, tasks: Sequence[TaskView]) -
             device_class=machine,
             budget=Budget(max_trials=_TRIALS),
             priority=LAST,
-            delay_s=_DELAY_SECONDS,
             user_name=job.user_name,
             private=job.private,
             labels=job.labels,
