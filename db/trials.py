@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
-import math
-import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Integer,
     Row,
     Select,
-    UnaryExpression,
     bindparam,
-    exists,
     func,
     select,
     update,
@@ -38,6 +28,7 @@ from db.events import trial_events
 from db.leases import lock_jobs_of, own_running_task, own_trial
 from db.models import DeviceClass, Target, Task, Workload
 from db.models import Trial as TrialRow
+from db.relatives import Extents, relatives_traces
 from db.trial_rows import LINE, spans_of, stored_span, trial_value, trial_view
 from db.views import TrialView
 from loopwright.codegen.kinds import FailureKind, TrialState
@@ -45,133 +36,10 @@ from loopwright.codegen.versions import CODEGEN_VERSION
 from tuner.codec import encode
 from tuner.types import Failure, MeasureCandidate, Measured, Outcome, Span, Trial, device_seconds
 
-_PER_RELATIVE = 16
-"""Traces of one workload. Not tuned."""
-_DIGITS = 9
-"""Of distances: those that are equal but for rounding are equal."""
-_ROUNDING = 2 * 10.0**-_DIGITS
-"""Of sums of logarithms, and of distances."""
-_MOST_KNOWN = 100_000
-"""Workloads whose extents are kept, of some hundred bytes each. Not tuned."""
-_AT_ONCE = 64
-"""Workloads that are read at a time. Not tuned."""
 _REPEATED = 16
 """So many trials are looked at for each candidate: jobs that begin with what is known measure it again. Not tuned."""
 
 _BY_POSITION = Keyset("trials", Task.position, TrialRow.number)
-
-
-_TEACHES = (
-    TrialRow.device_class_id == bindparam("device_class_id"),
-    TrialRow.tvm_version == Workload.tvm_version,
-    TrialRow.codegen_version <= CODEGEN_VERSION,
-    TrialRow.median.is_not(None),
-    TrialRow.trace_json.is_not(None),
-)
-"""Conditions on the trials of a workload whose traces others can begin with."""
-
-
-@cache_statements
-def _family(side: Literal["unknown", "larger", "smaller"]) -> Select[str, float | None]:
-    """Select the workloads of a family with trials that teach, on one side of a size, the nearest size first."""
-    own_size: BindParameter[float] = bindparam("size")
-    sides: dict[str, tuple[ColumnElement[bool], UnaryExpression[Any]]] = {
-        "unknown": (Workload.log_size.is_(None), Workload.hash.asc()),
-        "larger": (Workload.log_size >= own_size, Workload.log_size.asc()),
-        "smaller": (Workload.log_size < own_size, Workload.log_size.desc()),
-    }
-    condition, order = sides[side]
-    return (
-        select(Workload.hash, Workload.log_size)
-        .where(
-            Workload.family == bindparam("family"),
-            Workload.tvm_version == bindparam("tvm_version"),
-            Workload.hash != bindparam("workload_hash"),
-            exists().where(TrialRow.workload_hash == Workload.hash, *_TEACHES),
-            condition,
-        )
-        .order_by(order, Workload.hash)
-        .execution_options(yield_per=_AT_ONCE)
-    )
-
-
-class _Extents:
-    """The logarithms of the extents of workloads, by hash. They never change, and their JSON takes long to read."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[float, ...]] = {}
-
-    def of(self, session: Session, hashes: Sequence[str]) -> list[tuple[float, ...]]:
-        """Return those of some workloads, in their order. Read the ones that were not read before."""
-        if unknown := [each for each in hashes if each not in self._known]:
-            if len(self._known) > _MOST_KNOWN:
-                self._known = {}
-                unknown = list(hashes)
-            for workload_hash, args in session.execute(_args(), {"hashes": unknown}):
-                extents = itertools.chain.from_iterable(shape for shape, *_ in args)
-                self._known[workload_hash] = tuple(math.log(max(extent, 1)) for extent in extents)
-        return [self._known[each] for each in hashes]
-
-
-def _nearest(session: Session, extents: _Extents, workload_hash: str, device_class_id: str, most: int) -> list[str]:
-    """Return the other workloads of the family with such trials, the nearest by their shapes first.
-
-    The distance of two is the sum of |log| of the ratios of their extents.
-    """
-    own = session.execute(_sort(), {"workload_hash": workload_hash}).one_or_none()
-    if own is None or not own.family:
-        return []
-    found: list[tuple[float, str]] = []
-    [here] = extents.of(session, [workload_hash])
-    size = math.fsum(here)
-    facts = {"family": own.family, "tvm_version": own.tvm_version, "workload_hash": workload_hash, "size": size}
-    sides: tuple[Literal["unknown", "larger", "smaller"], ...] = ("unknown", "larger", "smaller")
-    for side in sides:
-        rows = session.execute(_family(side), {**facts, "device_class_id": device_class_id})
-        for some in rows.partitions():
-            for (other, other_size), there in zip(some, extents.of(session, [each.hash for each in some]), strict=True):
-                # The sum of differences is at least the difference of the sums.
-                if other_size is not None and len(found) == most and abs(other_size - size) > found[-1][0] + _ROUNDING:
-                    break
-                distance = sum(map(abs, map(operator.sub, here, there)))
-                bisect.insort(found, (round(distance, _DIGITS), other))
-                del found[most:]
-            else:
-                continue
-            break
-    return [other for _, other in found]
-
-
-@cache_statements
-def _args() -> Select[str, list[Any]]:
-    return select(Workload.hash, Workload.args).where(Workload.hash.in_(bindparam("hashes", expanding=True)))
-
-
-@cache_statements
-def _sort() -> Select[str, str]:
-    return select(Workload.family, Workload.tvm_version).where(Workload.hash == bindparam("workload_hash"))
-
-
-@cache_statements
-def _fastest_traces() -> Select[str | None]:
-    return (
-        select(TrialRow.trace_json)
-        .join(Workload, TrialRow.workload_hash == Workload.hash)
-        .where(TrialRow.workload_hash == bindparam("workload_hash"), *_TEACHES)
-        # By nothing else, or SQLite would walk through the medians of all workloads.
-        .order_by(TrialRow.median)
-        .limit(bindparam("most", type_=Integer))
-    )
-
-
-@cache_statements
-def _fastest_trace() -> Select[str, str | None]:
-    """Select the fastest trace of each of some workloads: one statement, with a seek for each of them."""
-    of_workload = TrialRow.workload_hash == Workload.hash
-    fastest = select(TrialRow.trace_json).where(of_workload, *_TEACHES).order_by(TrialRow.median).limit(1)
-    return select(Workload.hash, fastest.correlate(Workload).scalar_subquery()).where(
-        Workload.hash.in_(bindparam("hashes", expanding=True))
-    )
 
 
 def _first(rows: Iterable[Row[str, str | None]], most: int) -> dict[str, str]:
@@ -251,7 +119,7 @@ def _with_ids() -> Select[Task]:
 class Trials:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._extents = _Extents()
+        self._extents = Extents()
 
     @retry_conflicts
     def propose(
@@ -427,22 +295,10 @@ class Trials:
         """Return traces of the fastest trials of other workloads of the family on the device class.
 
         First the fastest trace of each workload, ordered by the distance of its shapes, then the second fastest of
-        each, and so on: at most ``most``, and at most `_PER_RELATIVE` of one workload.
+        each, and so on: at most ``most``, and at most `db.relatives.PER_RELATIVE` of one workload.
         """
-        with self._sessions.read() as session:
-            nearest = _nearest(session, self._extents, workload_hash, device_class_id, most)
-            # Each of so many gives its fastest; the fewer there are, the more each gives.
-            each = min(_PER_RELATIVE, most) if len(nearest) < most else 1
-            if each == 1:
-                fastest = dict(
-                    session.execute(_fastest_trace(), {"hashes": nearest, "device_class_id": device_class_id}).all()
-                )
-                return [trace for relative in nearest if (trace := fastest[relative]) is not None]
-            facts = {"device_class_id": device_class_id, "most": each}
-            found = [
-                session.scalars(_fastest_traces(), {"workload_hash": relative, **facts}).all() for relative in nearest
-            ]
-        return [trace for rank in zip_longest(*found) for trace in rank if trace is not None][:most]
+        with self._sessions.read(one_snapshot=False) as session:
+            return relatives_traces(session, self._extents, workload_hash, device_class_id, most)
 
     def page(self, job_id: str, page_size: int = 50, page_token: str | None = None) -> Page[TrialView]:
         """Return the trials of a job by task and number. Raise `InvalidPage`."""

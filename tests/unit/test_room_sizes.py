@@ -47,7 +47,8 @@ CEILINGS = {
     # that are made once, and transactions that count themselves. Statements of claims, submissions, outcomes and pages
     # that are made once, each a function with its parameters, waiting for a server's connections, and keys of bests.
     # Search by place. What a transaction writes at its end in one statement, and claims in one.
-    "db": 11_690,
+    # Relatives that are found in memory.
+    "db": 11_700,
     # Functions that are certified after their job. Housekeeping. What a job waits for. Ablations and lineage.
     # Devices divided among controllers, several API processes, and what limits the functions of a job. Kept answers,
     # the topics that they show, and a look-up of records.

@@ -7,12 +7,10 @@ from threading import Event
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import update
 
 from db.inputs import ImportedRecord
-from db.models import Workload
+from db.relatives import Extents, nearest
 from db.states import EventType
-from db.trials import _Extents, _nearest
 from db.views import EventView, TrialFinished, TrialView
 from loopwright.codegen.kinds import FailureKind, JobState, Lane, Origin, Stage, TrialState
 from tests.contract.db.conftest import World
@@ -333,9 +331,6 @@ def test_the_nearest_are_those_of_all_however_their_sizes_lie(world: World) -> N
     for name in names:
         world.measured(0.5, hash=name)
     world.job("mm-8x1", "mm-1000x1000")
-    with world.db._sessions.write() as session:
-        # As a release has written it that knew no sizes.
-        session.execute(update(Workload).where(Workload.hash == "mm-7x9").values(log_size=None))
     with world.db._sessions.read() as session:
         asked = dict(zip(names, shapes, strict=True)) | {"mm-8x1": (8, 1), "mm-1000x1000": (1000, 1000)}
         for name, (rows, columns) in asked.items():
@@ -345,9 +340,24 @@ def test_the_nearest_are_those_of_all_however_their_sizes_lie(world: World) -> N
                 if other != name
             }
             for most in (1, 3, 20):
-                found = _nearest(session, _Extents(), name, world.device_class.id, most)
+                found = nearest(session, Extents(), name, names, most)
                 expected = sorted(distances.values())[:most]
                 assert [distances[other] for other in found] == pytest.approx(expected)
+
+
+def test_relatives_are_found_however_many_of_the_nearest_teach_nothing(world: World) -> None:
+    for extent in (100, 300):
+        world.measured(0.5, 0.25, hash=f"mm-{extent}")
+    elsewhere = DeviceClass('{"kind":"llvm"}', "cpu-2", (), 8, 8, "runtime 1")
+    for extent in range(195, 205):
+        world.measured(0.5, hash=f"mm-{extent}", device_class=elsewhere)
+    world.job("mm-200")
+    far = ["[1]", "[1]", "[0]", "[0]"]
+    for most in (1, 2, 4):
+        assert world.db.trials.relatives("mm-200", world.device_class.id, most=most) == far[:most]
+    # Traces of another version of TVM teach nothing, either.
+    world.db.workloads.put([world.workload("mm-300")], "0.28")
+    assert world.db.trials.relatives("mm-200", world.device_class.id) == ["[1]", "[0]"]
 
 
 def test_relatives_are_not_all_of_one_workload(world: World) -> None:
