@@ -24,6 +24,20 @@ DOUBLES = [
     pytest.param("window_reduce", (2, 3, 11, 17), nn.MaxPool2d(3, 2, 1), marks=pytest.mark.whole),
     ("column_reduce", (2, 12, 9, 3), nn.Conv2d(12, 12, 3, padding=1, groups=12)),
 ]
+TRANSPOSED = [
+    ("conv_direct", (1, 12, 5, 6), nn.ConvTranspose2d(12, 24, 3, (2, 3), 1, output_padding=(1, 2), groups=3)),
+    ("column_reduce", (2, 13, 5, 6), nn.ConvTranspose2d(13, 13, (3, 4), 2, 1, groups=13)),
+    pytest.param(
+        "conv_direct", (2, 6, 7), nn.ConvTranspose1d(6, 8, 5, 3, 2, output_padding=1, groups=2), marks=pytest.mark.whole
+    ),
+    pytest.param(
+        "conv_direct",
+        (2, 4, 6, 5),
+        nn.ConvTranspose2d(4, 6, 3, (1, 2), (3, 0), dilation=(2, 1), groups=2),
+        marks=pytest.mark.whole,
+    ),
+    ("conv_direct", (2, 6, 3, 2, 5), nn.ConvTranspose3d(6, 5, 3, (2, 1, 2), 1, output_padding=(1, 0, 1))),
+]
 
 
 def check(rule: str, shape: Sequence[int], model: nn.Module, dtype: torch.dtype) -> None:
@@ -39,3 +53,11 @@ def check(rule: str, shape: Sequence[int], model: nn.Module, dtype: torch.dtype)
 @pytest.mark.parametrize(("rule", "shape", "model"), DOUBLES)
 def test_doubles_are_scheduled_as_float32(rule: str, shape: Sequence[int], model: nn.Module) -> None:
     check(rule, shape, model, torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.whole)])
+@pytest.mark.parametrize(("rule", "shape", "model"), TRANSPOSED)
+def test_transposed_convolutions_are_scheduled(
+    rule: str, shape: Sequence[int], model: nn.Module, dtype: torch.dtype
+) -> None:
+    check(rule, shape, model, dtype)

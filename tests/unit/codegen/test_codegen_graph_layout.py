@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -121,6 +122,34 @@ def test_a_transposed_convolution_of_lines_is_one_reduction_over_its_input() -> 
     x[0, 1, 3], x[1, 2, 0] = torch.inf, torch.nan
     mod = check(nn.Sequential(nn.ConvTranspose1d(3, 5, 5, stride=3, padding=2, output_padding=1), nn.ReLU()), x)
     assert called(mod) == ["fused_conv1d_transpose_add_relu"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "options"),
+    [
+        ((2, 6, 5, 4), 9, {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1, "groups": 3}),
+        ((2, 5, 4, 6), 5, {"kernel_size": (3, 4), "stride": (2, 3), "padding": 1, "groups": 5}),
+        ((1, 6, 4, 6), 4, {"kernel_size": 3, "stride": (1, 2), "dilation": (2, 1), "padding": (3, 0), "groups": 2}),
+        ((2, 3, 3, 2, 4), 4, {"kernel_size": 3, "stride": (2, 1, 2), "dilation": (1, 2, 1)}),
+    ],
+    ids=["groups", "depthwise", "dilated", "volumes"],
+)
+def test_each_transposed_convolution_with_phases_is_one_reduction_over_its_input(
+    shape: tuple[int, ...], outputs: int, options: Any
+) -> None:
+    torch.manual_seed(0)
+    x, rank = torch.randn(shape), len(shape) - 2
+    x[0, 1][(1,) * rank], x[-1, 2][(0,) * rank] = torch.inf, torch.nan
+    transposed = {2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}[rank](shape[1], outputs, **options)
+    mod = check(nn.Sequential(transposed, nn.ReLU()), x)
+    assert called(mod) == [f"fused_conv{rank}d_transpose_add_relu"]
+    assert not any(name in mod.script() for name in ("dilat", "spread"))
+
+
+def test_a_grouped_transposed_convolution_of_inputs_rearranges_its_kernel() -> None:
+    for groups, kernel in ((2, (6, 3, 3, 4)), (6, (6, 1, 4, 3))):
+        model = Calls(functools.partial(functional.conv_transpose2d, stride=2, padding=1, groups=groups))
+        assert '"rearrange_kernel"' in check(model, torch.randn(1, 6, 5, 4), torch.randn(kernel)).script()
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -1,4 +1,4 @@
-"""Transposed convolutions with a dilated kernel, without the zeros that TVM puts between the taps.
+"""Transposed convolutions with a stride and a dilated kernel, without the zeros that TVM puts between the taps.
 
 A product of such a zero and an infinite element of the input would be NaN. The input is spread instead, with zeros
 between its elements, and read at the distances of the taps.
@@ -13,12 +13,17 @@ from tvm import te, tirx
 from tvm.relax.expr_functor import mutator
 
 from loopwright.codegen.graph.rewriting import CallRewriter, dtype_of, rewrite_calls, shape_of
+from loopwright.codegen.graph.transposed_convolution import has_phases
 
-_LAYOUTS = {"nn.conv1d_transpose": ("NCW", "IOW"), "nn.conv2d_transpose": ("NCHW", "IOHW")}
+_LAYOUTS = {
+    "nn.conv1d_transpose": ("NCW", "IOW"),
+    "nn.conv2d_transpose": ("NCHW", "IOHW"),
+    "nn.conv3d_transpose": ("NCDHW", "IODHW"),
+}
 
 
 def spread_inputs(mod: tvm.IRModule) -> tvm.IRModule:
-    """Make a function of each transposed convolution of known shapes whose kernel is dilated."""
+    """Make a function of each transposed convolution of known shapes whose kernel is dilated, but has no phases."""
     return rewrite_calls(mod, _Spread)
 
 
@@ -28,7 +33,7 @@ class _Spread(CallRewriter):
         attrs, extents = call.attrs, shape_of(call)
         if name not in _LAYOUTS or all(int(step) == 1 for step in attrs.dilation):
             return call
-        if extents is None or (str(attrs.data_layout), str(attrs.kernel_layout)) != _LAYOUTS[name]:
+        if extents is None or has_phases(call) or (str(attrs.data_layout), str(attrs.kernel_layout)) != _LAYOUTS[name]:
             return call
         steps, strides, padding, groups = attrs.dilation, attrs.strides, attrs.padding, int(attrs.groups)
         dtype = dtype_of(call)

@@ -1,18 +1,19 @@
 """Transposed convolutions by output phase, without the zeros that TVM puts between the elements of their input.
 
 With stride ``s``, the outputs whose coordinates have the same remainder by ``s``, a phase, meet the same taps of the
-kernel: those that are ``s`` apart. So the ``s * s`` phases are convolutions of the input itself with kernels of
-``ceil(k / s)`` taps, of which this makes one reduction, and the last block interleaves them. Inserted zeros would
-multiply the work by ``s * s``. A line is an image of one row.
+kernel: those that are ``s`` apart. So the phases, ``s`` along each axis, are convolutions of the input itself with
+kernels of ``ceil(k / s)`` taps, of which this makes one reduction, and the last block interleaves them. Inserted zeros
+would multiply the work by the number of phases. Along an axis without a stride, taps may be dilated.
 
-If ``k`` is no multiple of ``s``, some phases have fewer taps. Their last tap is left out of the sum: a product with a
-zero in its place would be NaN if the input is infinite.
+A depthwise convolution sums its outputs in their own order: each of its channels is a lane, and has a kernel for each
+phase. If ``k`` is no multiple of ``s``, some phases have fewer taps. Their last tap is left out of the sum: a product
+with a zero in its place would be NaN if the input is infinite.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ from loopwright.codegen.graph.rewriting import OUTPUT_FUSABLE, CallRewriter, con
 
 
 def split_phases(mod: tvm.IRModule) -> tvm.IRModule:
-    """Make a function by phases of each transposed convolution with one group and without dilation.
+    """Make a function by phases of each transposed convolution that `has_phases`.
 
     A constant kernel is rearranged here; of any other, the function rearranges it first. Transposed convolutions over
     NHWC that cannot be split are computed over NCHW, as TVM can.
@@ -38,76 +39,94 @@ def split_constant_phases(mod: tvm.IRModule) -> tvm.IRModule:
     return rewrite_calls(mod, _ConstantPhases)
 
 
-_NAMES = ("nn.conv1d_transpose", "nn.conv2d_transpose")
+def has_phases(call: tvm.ir.Call) -> bool:
+    """Return whether a transposed convolution can be split: no axis has both a stride and dilated taps."""
+    return _described(call) is not None
+
+
+_LAYOUTS = {"NCW": "IOW", "NCHW": "IOHW", "NHWC": "IOHW", "NCDHW": "IODHW"}
+"""Layouts of the kernel by those of the data."""
+_NAMES = ("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")
 _LANES = (4, 8)
 """Numbers of outputs are multiples of the former, or else padded to one of the latter. Not tuned."""
 
 
 @dataclass(frozen=True)
 class _Convolution:
-    """``data`` is (batch, height, width, channels); ``kernel`` (channels, outputs, height, width)."""
+    """``data`` is (batch, *extents, channels), and ``kernel`` are its extents alone.
+
+    Each of ``groups`` makes ``outputs`` of ``inputs``. A depthwise convolution has one group here, of as many outputs
+    as it has channels and of one input, which is another channel for each output. ``padding`` is that before the
+    output's first element, and ``extents`` are those of the output.
+    """
 
     data: tuple[int, ...]
     kernel: tuple[int, ...]
-    strides: tuple[int, int]
-    padding: tuple[int, int]
-    """At the top and the left."""
-    extents: tuple[int, int]
-    """Of the output."""
+    groups: int
+    inputs: int
+    outputs: int
+    is_depthwise: bool
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[int, ...]
+    extents: tuple[int, ...]
     is_channels_last: bool
-    is_line: bool
-    """Whether the tensors have no axis for the height, which is 1."""
 
     @property
-    def taps(self) -> tuple[int, int]:
-        """How many taps of the kernel a phase has, in either direction."""
-        return _ceil(self.kernel[2], self.strides[0]), _ceil(self.kernel[3], self.strides[1])
+    def name(self) -> str:
+        return f"conv{len(self.kernel)}d_transpose"
 
     @property
-    def starts(self) -> tuple[int, int]:
+    def taps(self) -> tuple[int, ...]:
+        """How many taps of the kernel a phase has, along each axis."""
+        return tuple(map(_ceil, self.kernel, self.strides))
+
+    @property
+    def starts(self) -> tuple[int, ...]:
         """Where the outputs begin, in steps of the stride."""
-        return self.padding[0] // self.strides[0], self.padding[1] // self.strides[1]
+        return tuple(before // stride for before, stride in zip(self.padding, self.strides, strict=True))
 
     @property
-    def steps(self) -> tuple[int, int]:
-        """How many outputs a phase has, in either direction."""
-        ends = [
-            (extent - 1 + before) // stride + 1
-            for extent, before, stride in zip(self.extents, self.padding, self.strides, strict=True)
-        ]
-        return ends[0] - self.starts[0], ends[1] - self.starts[1]
+    def steps(self) -> tuple[int, ...]:
+        """How many outputs a phase has, along each axis."""
+        axes = zip(self.extents, self.padding, self.strides, self.starts, strict=True)
+        return tuple((extent - 1 + before) // stride + 1 - start for extent, before, stride, start in axes)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """How many elements of the input lie between those of the first tap and of the last."""
+        return tuple((count - 1) * step for count, step in zip(self.taps, self.dilation, strict=True))
 
     @property
     def rearranged(self) -> tuple[int, ...]:
-        """The shape of the kernel by phases: (phase, phase, tap, tap, channels, outputs), with outputs of padding."""
-        return (*self.strides, *self.taps, self.kernel[0], self.padded_outputs)
+        """The shape of the kernel by phases: (*phases, *taps, inputs, outputs), with outputs of padding."""
+        return (*self.strides, *self.taps, self.inputs, self.groups * self.padded_outputs)
 
     @property
     def padded_outputs(self) -> int:
-        """The number of outputs with those that are computed and not read, with which vectors divide them.
+        """The number of a group's outputs with those that are computed and not read, with which vectors divide them.
 
-        Without padding, 17 outputs took 22 times as long, as no vector divides them (AMD Zen 4, one thread).
+        Without padding, 17 outputs took 22 times as long, as no vector divides them (AMD Zen 4, one thread). Several
+        groups have none: TVM finds no bounds for a tile of the outputs that are read.
         """
-        outputs = self.kernel[1]
-        multiple = _LANES[0] if outputs < _LANES[0] or outputs % _LANES[0] == 0 else _LANES[1]
-        return _ceil(outputs, multiple) * multiple
+        if self.groups > 1:
+            return self.outputs
+        multiple = _LANES[0] if self.outputs < _LANES[0] or self.outputs % _LANES[0] == 0 else _LANES[1]
+        return _ceil(self.outputs, multiple) * multiple
 
     @property
     def is_even(self) -> bool:
         """Whether all phases have as many taps."""
-        return self.kernel[2] % self.strides[0] == 0 and self.kernel[3] % self.strides[1] == 0
+        return not any(extent % stride for extent, stride in zip(self.kernel, self.strides, strict=True))
 
-    def tap(self, p: Any, q: Any, i: Any, j: Any) -> tuple[Any, Any]:
+    def tap(self, phases: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
         """Return where the kernel has a tap of a phase, in the order in which the padded data has them."""
-        return p + self.strides[0] * (self.taps[0] - 1 - i), q + self.strides[1] * (self.taps[1] - 1 - j)
+        axes = zip(phases, self.strides, self.taps, taps, strict=True)
+        return [phase + stride * (count - 1 - tap) for phase, stride, count, tap in axes]
 
-    def rows(self, y: Any) -> tuple[Any, ...]:
-        """Return the indices that a tensor has for a row."""
-        return () if self.is_line else (y,)
-
-    def has(self, y: Any, x: Any) -> Any:
+    def has(self, places: Sequence[Any]) -> Any:
         """Return whether the kernel has a tap, as an expression."""
-        return tirx.all(y < self.kernel[2], x < self.kernel[3])
+        return tirx.all(*(place < extent for place, extent in zip(places, self.kernel, strict=True)))
 
 
 class _Base(CallRewriter):
@@ -129,7 +148,7 @@ class _Base(CallRewriter):
             compute,
             call.args[0],
             kernel,
-            primfunc_name_hint="conv1d_transpose" if convolution.is_line else "conv2d_transpose",
+            primfunc_name_hint=convolution.name,
             primfunc_attrs={"op_pattern": OUTPUT_FUSABLE},
         )
 
@@ -173,106 +192,165 @@ class _Phases(_Base):
 def _described(call: tvm.ir.Call) -> _Convolution | None:
     """Return a transposed convolution in short; None if it cannot be split into phases."""
     attrs, shapes = call.attrs, [shape_of(expr) for expr in (*call.args, call)]
-    layouts = {str(attrs.data_layout), str(attrs.out_layout) or str(attrs.data_layout)}
-    is_line = layouts == {"NCW"}
-    if len(layouts) > 1 or not layouts <= {"NCW", "NCHW", "NHWC"}:
+    layout = str(attrs.data_layout)
+    if _LAYOUTS.get(layout) != str(attrs.kernel_layout) or (str(attrs.out_layout) or layout) != layout:
         return None
-    if str(attrs.kernel_layout) != ("IOW" if is_line else "IOHW"):
+    if None in shapes or len({dtype_of(operand) for operand in call.args}) > 1:
         return None
-    if int(attrs.groups) != 1 or any(int(step) != 1 for step in attrs.dilation) or None in shapes:
-        return None
-    if len({dtype_of(operand) for operand in call.args}) > 1:
+    strides, dilation, padding = (tuple(map(int, each)) for each in (attrs.strides, attrs.dilation, attrs.padding))
+    if any(stride > 1 and step > 1 for stride, step in zip(strides, dilation, strict=True)):
         return None
     data, kernel, result = (shape or () for shape in shapes)
-    strides, padding = ([int(extent) for extent in extents] for extents in (attrs.strides, attrs.padding))
-    if is_line:
-        data, kernel, result = ((*shape[:2], 1, shape[2]) for shape in (data, kernel, result))
-        strides, padding = [1, *strides], [0, padding[0]]
-    is_channels_last = layouts == {"NHWC"}
+    is_channels_last = layout == "NHWC"
     if not is_channels_last:
         data, result = (data[0], *data[2:], data[1]), (result[0], *result[2:], result[1])
+    groups = int(attrs.groups)
+    is_depthwise = groups > 1 and groups == data[-1] == result[-1]
     return _Convolution(
         data=data,
-        kernel=kernel,
-        strides=(strides[0], strides[1]),
-        padding=(padding[0], padding[1] if len(padding) > 1 else padding[0]),
-        extents=(result[1], result[2]),
+        kernel=kernel[2:],
+        groups=1 if is_depthwise else groups,
+        inputs=data[-1] // groups,
+        outputs=result[-1] if is_depthwise else kernel[1],
+        is_depthwise=is_depthwise,
+        strides=strides,
+        dilation=dilation,
+        padding=padding[: len(strides)],
+        extents=result[1:-1],
         is_channels_last=is_channels_last,
-        is_line=is_line,
     )
 
 
 def _compute(convolution: _Convolution, dtype: str) -> Callable[[te.Tensor, te.Tensor], te.Tensor]:
     """Return what computes the convolution, in a dtype, from data and a kernel that is rearranged by phases."""
-    batch, height, width, channels = convolution.data
-    outputs, taps, starts, steps = convolution.kernel[1], convolution.taps, convolution.starts, convolution.steps
-    before = [count - 1 - start for count, start in zip(taps, starts, strict=True)]
-    strides, padding = convolution.strides, convolution.padding
+    batch, outputs = convolution.data[0], convolution.groups * convolution.outputs
+    sums = _channel_sums if convolution.is_depthwise else _phase_sums
 
     def compute(data: te.Tensor, kernel: te.Tensor) -> te.Tensor:
-        def padded_element(n: Any, y: Any, x: Any, c: Any) -> Any:
-            y, x = y - before[0], x - before[1]
-            rows = convolution.rows(y)
-            element = data(n, *rows, x, c) if convolution.is_channels_last else data(n, c, *rows, x)
-            inside = tirx.all(y >= 0, y < height, x >= 0, x < width)
-            return tirx.if_then_else(inside, element, tirx.const(0, data.dtype))
-
-        padded = te.compute(
-            (batch, steps[0] + taps[0] - 1, steps[1] + taps[1] - 1, channels), padded_element, name="pad_temp"
-        )
-        i = te.reduce_axis((0, taps[0]), "ry")
-        j = te.reduce_axis((0, taps[1]), "rx")
-        c = te.reduce_axis((0, channels), "rc")
-
-        def product(n: Any, y: Any, x: Any, p: Any, q: Any, o: Any) -> Any:
-            term = padded(n, y + i, x + j, c).astype(dtype) * kernel(p, q, i, j, c, o).astype(dtype)
-            if convolution.is_even:
-                return term
-            return tirx.Select(convolution.has(*convolution.tap(p, q, i, j)), term, tirx.const(0, dtype))
-
-        phases = te.compute(
-            (batch, *steps, *strides, convolution.padded_outputs),
-            lambda *indices: te.sum(product(*indices), axis=[i, j, c]),
-            name="conv2d_transpose",
-        )
-
-        def interleaved(n: Any, y: Any, x: Any, o: Any) -> Any:
-            y, x = y + padding[0], x + padding[1]
-            steps_from = (y // strides[0] - starts[0], x // strides[1] - starts[1])
-            return phases(n, *steps_from, y % strides[0], x % strides[1], o)
-
+        sum_at = sums(convolution, _padded(data, convolution), kernel, dtype)
         if convolution.is_channels_last:
-            return te.compute((batch, *convolution.extents, outputs), interleaved, name="interleave")
-        if convolution.is_line:
-            return te.compute(
-                (batch, outputs, convolution.extents[1]), lambda n, o, x: interleaved(n, 0, x, o), name="interleave"
-            )
-        return te.compute(
-            (batch, outputs, *convolution.extents), lambda n, o, y, x: interleaved(n, y, x, o), name="interleave"
-        )
+            shape = (batch, *convolution.extents, outputs)
+            return te.compute(shape, lambda n, *i: sum_at(n, i[:-1], i[-1]), name="interleave")
+        return te.compute((batch, outputs, *convolution.extents), lambda n, o, *i: sum_at(n, i, o), name="interleave")
 
     return compute
 
 
+def _padded(data: te.Tensor, convolution: _Convolution) -> te.Tensor:
+    """Return the data with the channels last, and with zeros where taps reach beyond it, and behind its channels."""
+    batch, *extents, channels = convolution.data
+    before = [reach - start for reach, start in zip(convolution.reach, convolution.starts, strict=True)]
+    padded = [count + reach for count, reach in zip(convolution.steps, convolution.reach, strict=True)]
+    lanes = convolution.padded_outputs if convolution.is_depthwise else channels
+
+    def element(n: Any, *i: Any) -> Any:
+        places, c = [place - zeros for place, zeros in zip(i[:-1], before, strict=True)], i[-1]
+        value = data(n, *places, c) if convolution.is_channels_last else data(n, c, *places)
+        inside = [tirx.all(place >= 0, place < extent) for place, extent in zip(places, extents, strict=True)]
+        if lanes > channels:
+            inside.append(c < channels)
+        return tirx.if_then_else(tirx.all(*inside), value, tirx.const(0, data.dtype))
+
+    return te.compute((batch, *padded, lanes), element, name="pad_temp")
+
+
+def _phase_sums(convolution: _Convolution, padded: te.Tensor, kernel: te.Tensor, dtype: str) -> Callable[..., Any]:
+    """Return what reads an output from the sums of all phases."""
+    rank, taps = len(convolution.kernel), _axes(convolution)
+    c = te.reduce_axis((0, convolution.inputs), "rc")
+
+    def product(n: Any, *i: Any) -> Any:
+        places, phases, o = i[:rank], i[rank:-1], i[-1]
+        channel = c if convolution.groups == 1 else o // convolution.outputs * convolution.inputs + c
+        element = padded(n, *_read(convolution, places, taps), channel)
+        term = element.astype(dtype) * kernel(*phases, *taps, c, o).astype(dtype)
+        return _present(convolution, phases, taps, term, dtype)
+
+    sums = te.compute(
+        (convolution.data[0], *convolution.steps, *convolution.strides, convolution.rearranged[-1]),
+        lambda *i: te.sum(product(*i), axis=[*taps, c]),
+        name=convolution.name,
+    )
+
+    def sum_at(n: Any, places: Sequence[Any], o: Any) -> Any:
+        return sums(n, *_steps(convolution, places), *_phases(convolution, places), o)
+
+    return sum_at
+
+
+def _channel_sums(convolution: _Convolution, padded: te.Tensor, kernel: te.Tensor, dtype: str) -> Callable[..., Any]:
+    """Return what reads an output from the sums of a depthwise convolution, in the order of its outputs."""
+    taps = _axes(convolution)
+
+    def product(n: Any, *i: Any) -> Any:
+        places, o = i[:-1], i[-1]
+        phases = _phases(convolution, places)
+        element = padded(n, *_read(convolution, _steps(convolution, places), taps), o)
+        term = element.astype(dtype) * kernel(*phases, *taps, 0, o).astype(dtype)
+        return _present(convolution, phases, taps, term, dtype)
+
+    sums = te.compute(
+        (convolution.data[0], *convolution.extents, convolution.rearranged[-1]),
+        lambda *i: te.sum(product(*i), axis=taps),
+        name=convolution.name,
+    )
+    return lambda n, places, o: sums(n, *places, o)
+
+
+def _axes(convolution: _Convolution) -> list[Any]:
+    return [te.reduce_axis((0, count), f"r{axis}") for axis, count in enumerate(convolution.taps)]
+
+
+def _read(convolution: _Convolution, places: Sequence[Any], taps: Sequence[Any]) -> list[Any]:
+    """Return where the padded data has what a tap multiplies."""
+    return [place + step * tap for place, step, tap in zip(places, convolution.dilation, taps, strict=True)]
+
+
+def _steps(convolution: _Convolution, places: Sequence[Any]) -> list[Any]:
+    """Return which of its phase an output is, along each axis."""
+    axes = zip(places, convolution.padding, convolution.strides, convolution.starts, strict=True)
+    return [(place + before) // stride - start for place, before, stride, start in axes]
+
+
+def _phases(convolution: _Convolution, places: Sequence[Any]) -> list[Any]:
+    axes = zip(places, convolution.padding, convolution.strides, strict=True)
+    return [(place + before) % stride for place, before, stride in axes]
+
+
+def _present(convolution: _Convolution, phases: Sequence[Any], taps: Sequence[Any], term: Any, dtype: str) -> Any:
+    """Return a term of the sum; zero if its phase has no such tap."""
+    if convolution.is_even:
+        return term
+    return tirx.Select(convolution.has(convolution.tap(phases, taps)), term, tirx.const(0, dtype))
+
+
 def _rearranged(weight: te.Tensor, convolution: _Convolution) -> te.Tensor:
     """Return the block that rearranges a kernel by phases."""
+    rank = len(convolution.kernel)
 
-    def element(p: Any, q: Any, i: Any, j: Any, c: Any, o: Any) -> Any:
-        y, x = convolution.tap(p, q, i, j)
-        present = tirx.all(convolution.has(y, x), o < convolution.kernel[1])
-        return tirx.if_then_else(present, weight(c, o, *convolution.rows(y), x), tirx.const(0, weight.dtype))
+    def element(*i: Any) -> Any:
+        places, c, o = convolution.tap(i[:rank], i[rank:-2]), i[-2], i[-1]
+        channel, output = c, o
+        if convolution.is_depthwise:
+            channel, output = o, 0
+        elif convolution.groups > 1:
+            channel, output = o // convolution.outputs * convolution.inputs + c, o % convolution.outputs
+        present = tirx.all(convolution.has(places), o < convolution.groups * convolution.outputs)
+        return tirx.if_then_else(present, weight(channel, output, *places), tirx.const(0, weight.dtype))
 
     return te.compute(convolution.rearranged, element, name="rearrange_kernel")
 
 
 def _rearranged_value(weight: Any, convolution: _Convolution) -> Any:
-    value, weight = np.zeros(convolution.rearranged, weight.dtype), weight.reshape(convolution.kernel)
-    taps, strides, kernel = convolution.taps, convolution.strides, convolution.kernel
-    for y in range(kernel[2]):
-        for x in range(kernel[3]):
-            i, j = taps[0] - 1 - y // strides[0], taps[1] - 1 - x // strides[1]
-            value[y % strides[0], x % strides[1], i, j, :, : kernel[1]] = weight[:, :, y, x]
-    return value
+    groups, inputs, outputs = convolution.groups, convolution.inputs, convolution.outputs
+    value = np.zeros((*convolution.rearranged[:-1], groups, convolution.padded_outputs), weight.dtype)
+    grouped = weight.reshape(groups, inputs, outputs, *convolution.kernel)
+    for place in np.ndindex(*convolution.kernel):
+        axes = list(zip(place, convolution.strides, convolution.taps, strict=True))
+        phases = (each % stride for each, stride, _ in axes)
+        taps = (count - 1 - each // stride for each, stride, count in axes)
+        value[(*phases, *taps, ..., slice(outputs))] = grouped[(..., *place)].swapaxes(0, 1)
+    return value.reshape(convolution.rearranged)
 
 
 def _ceil(extent: int, step: int) -> int:

@@ -59,7 +59,8 @@ _CLOSE = 1.1
 With channels in vectors, 6 x 16 is 6 % faster than 4 x 16 on AMD Zen 4, where `cycles` finds them equal."""
 
 _MOST_COPIES = 64
-"""Taps of all phases up to which each is code of its own, or none if its phase lacks it. Not tuned."""
+"""Taps of all phases up to which each is code of its own, or none if its phase lacks it; of volumes half as many. Not
+tuned. A volume with 64 is three times as fast with such code, and takes more than ten times as long to compile."""
 
 
 class ConvDirect:
@@ -189,7 +190,7 @@ def _schedule(sch: Schedule, convolution: Convolution, tile: ConvTile, values: K
     sch.unroll(vector)
     *taps, _ = reduced
     copies = math.prod(int(sch.get(loop).extent) for loop in (*phases, *taps))
-    if convolution.lacks_taps and copies <= _MOST_COPIES:
+    if convolution.lacks_taps and copies <= (_MOST_COPIES if len(phases) < 3 else _MOST_COPIES // 2):
         for loop in (*phases, *taps):
             sch.unroll(loop)
     separate_partial_tiles(sch, pixels)
