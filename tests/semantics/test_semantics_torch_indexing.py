@@ -31,6 +31,25 @@ def test_axes_of_indices_come_where_pytorch_puts_them() -> None:
     )
 
 
+def test_strides_count_elements_of_the_memory() -> None:
+    assert_agree(
+        {
+            "rows": lambda x: (x.as_strided((3, 4), (2, 3), 1), x.as_strided((2, 3, 4), (9, 3, 2))),
+            "columns": lambda x: (x.T.as_strided((9, 4), (4, 1)), x.T.as_strided((9, 4), (1, 9))),
+        },
+        (ROWS,),
+    )
+    with pytest.raises(UnsupportedModel, match="part of its memory"):
+        frontends.to_program(Model(Calls(lambda x: x[1:].as_strided((2, 2), (1, 2))), example_inputs=(ROWS,)))
+
+
+def test_ranges_count_down() -> None:
+    def ranges(x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.arange(5, -3, step) * x.sum() for step in (-1, -2)] + [torch.arange(1.0, -1.0, -0.3)]
+
+    assert_agree({"all": ranges}, (ROWS,))
+
+
 def test_scatters_reduce_as_pytorch_does() -> None:
     kinds = ("sum", "prod", "amax", "amin", "mean")
     assert_agree(

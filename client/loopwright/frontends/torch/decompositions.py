@@ -96,6 +96,25 @@ def _ldexp(self: Any, other: Any) -> Any:
     return self * torch.pow(2.0, other)
 
 
+def _as_strided(self: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Return elements by their places in the memory of a tensor that fills it, in any order of its axes.
+
+    Raises:
+        NotImplementedError: the tensor is, or may be, a part of its memory.
+    """
+    offset = storage_offset or 0
+    if any(isinstance(each, torch.SymInt) for each in (*self.shape, *size, *stride, offset)):
+        raise NotImplementedError("as_strided of symbolic extents")
+    memory = self.permute(sorted(range(self.dim()), key=self.stride, reverse=True))
+    last = offset + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if self.storage_offset() or not memory.is_contiguous() or last >= self.numel():
+        raise NotImplementedError("as_strided of a tensor that is a part of its memory; call contiguous() on it first")
+    places = torch.full((), offset, dtype=torch.int64, device=self.device)
+    for extent, step in zip(size, stride, strict=True):
+        places = places.unsqueeze(-1) + torch.arange(extent, device=self.device) * step
+    return memory.reshape(-1).index_select(0, places.reshape(-1)).reshape(size)
+
+
 def _dist(self: Any, other: Any, p: Any = 2) -> Any:
     return torch.linalg.vector_norm(self - other, p)
 
@@ -238,6 +257,8 @@ _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten.addbmm.default: _addbmm,
     _aten.addmv.default: _addmv,
     _aten.angle.default: _angle,
+    _aten.as_strided.default: _as_strided,
+    _aten.as_strided_copy.default: _as_strided,
     _aten.bucketize.Scalar: _bucketize,
     _aten.bucketize.Tensor: _bucketize,
     _aten.copysign.Scalar: _copysign,

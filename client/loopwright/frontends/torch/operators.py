@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from tvm import relax, te, tirx
 
 from loopwright.frontends.torch.node import Converter, Node, is_known, wide
@@ -139,8 +140,22 @@ def _pad(node: Node) -> Any:
     return relax.op.nn.pad(data, [*outer, *(width for pair in reversed(pairs) for width in pair)], "constant", value)
 
 
+def _arange(node: Node) -> Any:
+    """Convert a range. Of one whose step is negative, TVM counts the elements wrongly."""
+    start, end, step = node["start"], node["end"], node["step"]
+    if not isinstance(step, int | float) or step > 0:
+        return node.usual()
+    if isinstance(start, int | float) and isinstance(end, int | float):
+        return relax.const(torch.arange(start, end, step, dtype=node.result.dtype).numpy(), node.dtype)
+    count = tirx.floordiv(start - end - step - 1, -step)
+    return node.compute(
+        lambda: te.compute((count,), lambda place: tirx.Cast(node.dtype, start + place * step), name="arange")
+    )
+
+
 CONVERTERS: dict[str, Converter] = {
     "addmm.default": _addmm,
+    "arange.start_step": _arange,
     "bmm.default": _product,
     "cat.default": _cat,
     "constant_pad_nd.default": _pad,
