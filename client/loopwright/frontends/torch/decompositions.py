@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
+from loopwright.frontends.torch import complex_numbers
 from loopwright.frontends.torch.recurrent import without_layers
 
 _aten = torch.ops.aten
@@ -185,6 +186,8 @@ def _embedding_bag(
 
 
 def _angle(self: Any) -> Any:
+    if self.is_complex():
+        return torch.atan2(self.imag, self.real)
     result = torch.where(self < 0, math.pi, 0.0)
     return torch.where(self != self, self, result.to(self.dtype)) if self.dtype.is_floating_point else result
 
@@ -283,4 +286,5 @@ _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     _aten.unbind_copy.int: torch.unbind,
     _aten.view_copy.default: torch.reshape,
     **{operator: _with_axis(operator) for operator in _ALONG_AN_AXIS},
+    **complex_numbers.DECOMPOSITIONS,
 }

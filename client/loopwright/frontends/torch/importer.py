@@ -20,6 +20,7 @@ from loopwright.codegen.graph.sources import SourceBuilder
 from loopwright.errors import first_line
 from loopwright.frontends.torch import (
     accumulation,
+    complex_numbers,
     division,
     elementary,
     indexing,
@@ -34,6 +35,7 @@ from loopwright.frontends.torch import (
     selection,
 )
 from loopwright.frontends.torch.cells import merge_cells
+from loopwright.frontends.torch.complex_numbers import Complex
 from loopwright.frontends.torch.node import Converter, Node, dtype_of, is_known, is_tensor
 from loopwright.frontends.torch.source import source
 
@@ -66,7 +68,9 @@ def import_program(program: Any) -> tvm.IRModule:
             result; the message names the operator.
     """
     merge_cells(program.graph)
-    importer = _Importer(_stored(program))
+    complex_numbers.check_ends(program)
+    complex_numbers.take_parts(program.graph)
+    importer = _Importer(_stored(program), complex_numbers.imaginary_parts(program))
     importer._check_unsupported_func_type(program.graph.nodes)
     module = importer.from_exported_program(program, False, True, False, None)
     return importer.block_builder.with_sources(module)
@@ -75,11 +79,12 @@ def import_program(program: Any) -> tvm.IRModule:
 class _Importer(ExportedProgramImporter):
     """Also branches of ``torch.cond`` are translated and checked in this way."""
 
-    def __init__(self, stored: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, stored: Mapping[str, torch.Tensor], imaginary: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
-        self.stored = stored
+        self.stored, self.imaginary = stored, imaginary
         usual: dict[str, Any] = self.create_convert_map()
-        self.convert_map = {name: functools.partial(self._convert, usual.get(name)) for name in (*usual, *CONVERTERS)}
+        names = (*usual, *CONVERTERS, *complex_numbers.CONVERTERS)
+        self.convert_map = {name: functools.partial(self._convert, usual.get(name)) for name in names}
 
     @property
     def block_builder(self) -> SourceBuilder:
@@ -89,9 +94,27 @@ class _Importer(ExportedProgramImporter):
     def block_builder(self, usual: relax.BlockBuilder) -> None:
         self._builder = SourceBuilder()
 
-    def _translate_fx_graph(self, graph_module: Any, nodes: Any, *others: Any) -> Any:
+    def _translate_fx_graph(self, graph_module: Any, nodes: Any, inputs: Any, *others: Any) -> Any:
         self._check_unsupported_func_type(nodes)
-        return super()._translate_fx_graph(graph_module, nodes, *others)
+        whole = {
+            name: Complex(inputs[name], relax.const(part.numpy()))
+            for name, part in self.imaginary.items()
+            if name in inputs
+        }
+        return super()._translate_fx_graph(graph_module, nodes, {**inputs, **whole}, *others)
+
+    @staticmethod
+    def _convert_data_type(input_type: Any, env: Any = None) -> Any:
+        """Return TVM's dtype; of complex numbers that of the real part, for which an input stands."""
+        if isinstance(input_type, torch.dtype) and input_type.is_complex:
+            input_type = input_type.to_real()
+        return ExportedProgramImporter._convert_data_type(input_type, env)
+
+    @staticmethod
+    def _convert_pytorch_tensor_to_tvm(tensor_value: torch.Tensor) -> Any:
+        whole = tensor_value.detach()
+        real = whole.real.contiguous() if whole.is_complex() else whole
+        return ExportedProgramImporter._convert_pytorch_tensor_to_tvm(real)
 
     def _check_unsupported_func_type(self, nodes: Any) -> None:
         for node in nodes:
@@ -101,16 +124,14 @@ class _Importer(ExportedProgramImporter):
                 raise ValueError(f"{(operators or [node.target])[0]} has no translation")
 
     def _convert(self, usual: Callable[[Any], Any] | None, fx_node: Any) -> Any:
-        converter = CONVERTERS.get(fx_node.target.__name__)
         self.block_builder.source = source(fx_node)
         try:
-            if (known := _known(fx_node)) is not None:
+            if any(map(complex_numbers.is_complex, (fx_node, *fx_node.all_input_nodes))):
+                result = self._complex(fx_node, usual)
+            elif (known := _known(fx_node)) is not None:
                 result = known
-            elif converter is None:
-                assert usual is not None
-                result = usual(fx_node)
             else:
-                result = converter(self._node(fx_node, usual))
+                result = self._real(fx_node, usual)
             result = self._emitted(result)
             _check(fx_node, result)
         except Exception as error:
@@ -118,6 +139,27 @@ class _Importer(ExportedProgramImporter):
         finally:
             self.block_builder.source = ""
         return result
+
+    def _real(self, fx_node: Any, usual: Callable[[Any], Any] | None) -> Any:
+        converter = CONVERTERS.get(fx_node.target.__name__)
+        if converter is not None:
+            return converter(self._node(fx_node, usual))
+        return usual(fx_node) if usual is not None else _no_translation()
+
+    def _complex(self, fx_node: Any, usual: Callable[[Any], Any] | None) -> Any:
+        """Return the translation of an operator that takes or returns complex numbers, which are `Complex`."""
+        converter = complex_numbers.CONVERTERS.get(fx_node.target.__name__)
+        if converter is not None:
+            return converter(self._node(fx_node, usual))
+        complex_numbers.check_partwise(fx_node)
+        whole = {node: self.env[node] for node in fx_node.all_input_nodes}
+        parts = []
+        for name in ("real", "imaginary"):
+            of_name = {node: getattr(each, name) for node, each in whole.items() if isinstance(each, Complex)}
+            self.env.update(of_name)
+            parts.append(self._real(fx_node, usual))
+        self.env.update(whole)
+        return Complex(*parts)
 
     def _node(self, fx_node: Any, usual: Callable[[Any], Any] | None) -> Node:
         parameters = fx_node.target._schema.arguments
@@ -151,6 +193,8 @@ class _Importer(ExportedProgramImporter):
         """Return a result as the other translations expect it."""
         if isinstance(result, tuple | list):
             return tuple(map(self._emitted, result))
+        if isinstance(result, Complex):
+            return Complex(self._emitted(result.real), self._emitted(result.imaginary))
         if isinstance(result, relax.Call):
             return self.block_builder.emit(result)
         return result
@@ -215,6 +259,9 @@ def _no_translation() -> Any:
 
 
 def _check(fx_node: Any, result: Any) -> None:
+    if isinstance(result, Complex):
+        _check(fx_node, result.real)
+        _check(fx_node, result.imaginary)
     expected = fx_node.meta.get("val")
     if not isinstance(expected, torch.Tensor) or not fx_node.users or not is_tensor(result):
         return

@@ -93,8 +93,9 @@ def constant(value: bool | int | float, dtype: str) -> Any:
 
 
 def dtype_of(value: Any) -> str:
-    """Return TVM's name for the dtype of a tensor of PyTorch."""
-    return str(value.dtype).removeprefix("torch.")
+    """Return TVM's name for the dtype of a tensor of PyTorch, or of its two parts if it is complex."""
+    dtype = value.dtype.to_real() if value.dtype.is_complex else value.dtype
+    return str(dtype).removeprefix("torch.")
 
 
 def wide(dtype: str) -> str:
