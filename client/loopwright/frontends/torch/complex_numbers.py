@@ -34,8 +34,9 @@ class Complex:
 
 _PARTWISE = frozenset(
     {
-        "_unsafe_view.default", "alias.default", "cat.default", "clone.default", "constant_pad_nd.default",
-        "copy.default", "cumsum.default", "expand.default", "flip.default", "gather.default", "getitem", "index.Tensor",
+        "_assert_tensor_metadata.default", "_unsafe_view.default", "alias.default", "cat.default", "clone.default",
+        "constant_pad_nd.default", "copy.default", "cumsum.default",
+        "expand.default", "flip.default", "gather.default", "getitem", "index.Tensor",
         "index_put.default", "index_select.default", "lift_fresh_copy.default", "mean.dim", "neg.default",
         "permute.default", "repeat.default", "roll.default", "select.int", "select_scatter.default", "slice.Tensor",
         "slice_scatter.default", "split_with_sizes.default", "squeeze.dims", "sum.dim_IntList", "unsqueeze.default",
