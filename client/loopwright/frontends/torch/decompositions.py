@@ -188,8 +188,10 @@ def _embedding_bag(
 def _angle(self: Any) -> Any:
     if self.is_complex():
         return torch.atan2(self.imag, self.real)
-    result = torch.where(self < 0, math.pi, 0.0)
-    return torch.where(self != self, self, result.to(self.dtype)) if self.dtype.is_floating_point else result
+    if not self.dtype.is_floating_point:
+        return torch.where(self < 0, math.pi, 0.0)
+    half_turn = torch.full_like(self, math.pi)  # a number would be rounded to float32
+    return torch.where(self != self, self, torch.where(self < 0, half_turn, torch.zeros_like(self)))
 
 
 def _is_before(row: Any, value: Any, right: bool) -> Any:
