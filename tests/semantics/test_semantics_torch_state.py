@@ -13,6 +13,7 @@ from loopwright import frontends
 from loopwright.errors import UnsupportedModel
 from loopwright.model import Model
 from tests.support.models import Calls
+from tests.support.torch_models import compiled
 
 X = torch.ones(4, 3)
 
@@ -111,3 +112,19 @@ def test_a_model_that_is_no_function_is_refused_and_stays_as_it_was(model: nn.Mo
 )
 def test_a_model_whose_random_layers_are_off_is_taken(model: nn.Module) -> None:
     frontends.to_program(Model(model, example_inputs=(X,)))
+
+
+class Shifts(nn.Module):
+    def forward(self, cache: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        cache[1:] = cache[:-1] + x
+        return cache.sum(0)
+
+
+def test_an_input_that_is_changed_in_place_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    cache, x = torch.arange(12.0).reshape(4, 3), torch.ones(3)
+    [expected] = compiled(Shifts(), (cache.clone(), x))(cache.clone(), x)
+    torch.testing.assert_close(expected, Shifts()(cache.clone(), x))
+    assert [record.getMessage() for record in caplog.records if "in place" in record.getMessage()] == [
+        "the model changes its input cache in place; the compiled model leaves it as it is: return the new value if "
+        "you need it"
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import logging
 import random
 import sys
 from collections.abc import Callable
@@ -19,6 +20,8 @@ _SWITCHES = frozenset({"train", "training"})
 """Arguments of operators that draw nothing if they are false."""
 _PROBABILITIES = frozenset({"dropout", "dropout_p", "p"})
 """Arguments of operators that draw nothing if they are 0."""
+
+log = logging.getLogger("loopwright")
 
 
 def isolated(model: Any) -> Any:
@@ -72,8 +75,17 @@ def run(model: Any, call: Callable[[], Any]) -> Any:
 
 
 def check(program: Any) -> None:
-    """Raise an `UnsupportedModel` unless a decomposed exported program computes the same in each call."""
+    """Raise an `UnsupportedModel` unless a decomposed exported program computes the same in each call.
+
+    A warning says which inputs it changes in place: its results do not depend on what becomes of them.
+    """
     signature = program.graph_signature
+    if written := sorted(set(signature.user_inputs_to_mutate.values())):
+        log.warning(
+            "the model changes its input %s in place; the compiled model leaves it as it is: return the new value if "
+            "you need it",
+            " and ".join(written),
+        )
     targets = {
         **signature.buffers_to_mutate,
         **getattr(signature, "parameters_to_mutate", {}),
