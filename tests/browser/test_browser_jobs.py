@@ -130,7 +130,7 @@ def test_what_the_job_did(page: Page, service: ServiceClient, job: dict[str, Any
     page.get_by_role("tab", name="Events").click()
     expect(page).to_have_url(f"{service.url}/jobs/{job['id']}?tab=events")
     events = page.get_by_role("list", name="Events, the newest first")
-    expect(events).to_contain_text(re.compile(r"Task main:\d+ is succeeded"))
+    expect(events).to_contain_text(re.compile(r"Task main:\d+ has succeeded"))
     page.get_by_role("switch", name="Show every trial").click()
     expect(events).to_contain_text(re.compile(r"Trial #\d+ of main:\d+ took"))
     page.get_by_role("tab", name="Coverage").click()
