@@ -32,7 +32,7 @@ CEILINGS = {
     # around it, norms of groups, rows of a head among threads. Columns and channels of quantised models that no vector
     # divides. Pages of jobs that sign in, places of bests. Scans in vectors, a few elements that are chosen without a
     # sort, and stages along columns. Complex numbers and Fourier transforms of PyTorch.
-    "client": 47_100,
+    "client": 47_110,
     # Closing races planned within a job's time, of several functions at once. Its rules are the client's. What assembly
     # says. Neighbours of a program, and their races. First choices that are measured against what was found.
     "tuner": 8_460,
@@ -71,7 +71,7 @@ CEILINGS = {
     # alone, and a service in the background. Assembly. Answers that are kept, and who may have them. Compiled functions
     # of all models. The form of submissions. Servers without a free connection.
     # Search by place.
-    "tests": 65_330,
+    "tests": 65_370,
     # Programs and assembly with linked lines. What decisions bring, and where schedules come from. Two jobs side by
     # side, phases, calibration, coverage, figures, the line that an error names, and answers that are kept.
     DASHBOARD: 16_300,

@@ -7,8 +7,11 @@ import math
 import pytest
 
 from loopwright.codegen.kinds import FailureKind, Origin, Stage
-from loopwright.codegen.serialization import module_from_json, trace_to_json
+from loopwright.codegen.program import schedule
+from loopwright.codegen.program.intrinsics import register_named
+from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import canonical_target
+from tests.support import rule_programs
 from tests.support.rule_programs import TARGET
 from tests.support.tuner_programs import matmul
 from tuner.errors import RaceFailed
@@ -27,9 +30,9 @@ def test_neighbours_of_a_rules_program_have_one_other_knob() -> None:
     workload = matmul()
     mod = module_from_json(workload.module_json)
     space = builtin_space(mod, TARGET, 1)
-    schedule = space.replay(space.seeds[0], 1)
-    assert schedule is not None
-    own = trace_to_json(schedule.trace)
+    replayed = space.replay(space.seeds[0], 1)
+    assert replayed is not None
+    own = trace_to_json(replayed.trace)
     [found] = variants(workload.module_json, canonical_target(TARGET), own, 9)
     assert found.outputs == (False, False, True)
     assert 2 <= len(found.found) <= 9
@@ -55,6 +58,25 @@ def test_a_tile_of_tvms_own_rules_moves_a_divisor_between_its_inner_levels() -> 
         assert len(one) == 2
         before, after = (math.prod(int(getattr(change, side)) for change in one) for side in ("before", "after"))
         assert before == after
+
+
+def test_the_intrinsics_that_a_trace_names_are_registered_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The space does not always register them: another process may have, when it drew its traces."""
+    workload = rule_programs.softmax(2, 3, 64)
+    space = builtin_space(workload, TARGET, 1)
+    replayed = [trace_to_json(made.trace) for seed in space.seeds if (made := space.replay(seed, 1)) is not None]
+    own = next(each for each in replayed if "loopwright.row" in each)
+    named: list[str] = []
+
+    def register(name: str) -> bool:
+        named.append(name)
+        return register_named(name)
+
+    monkeypatch.setattr(schedule, "register_named", register)
+    [found] = variants(module_to_json(workload), canonical_target(TARGET), own, 3)
+    assert found.found
+    assert named
+    assert all(name in own for name in named)
 
 
 class Fleet:

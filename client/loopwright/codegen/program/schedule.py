@@ -39,13 +39,16 @@ def new_schedule(mod: tvm.IRModule, seed: int = 1) -> Schedule:
 def apply_trace(mod: tvm.IRModule, trace: list[Any], seed: int = 1) -> Schedule:
     """Replay a trace ``[instructions, decisions]`` on the workload that it is for.
 
-    Decisions that the trace leaves out are drawn with ``seed``. Intrinsics that the trace names must be loaded.
+    Decisions that the trace leaves out are drawn with ``seed``. Intrinsics of TVM that the trace names must be loaded;
+    Loopwright's own are registered.
 
     Raises:
         RuntimeError, ValueError: the trace does not fit the workload.
     """
     schedule = new_schedule(mod, seed)
-    Trace.apply_json_to_schedule(trace, schedule)
+    with SCHEDULING:
+        _register_named_in(trace)
+        Trace.apply_json_to_schedule(trace, schedule)
     return schedule
 
 
@@ -59,13 +62,19 @@ def replay(mod: tvm.IRModule, trace: list[Any], target: Target) -> Schedule:
 
     Raises ValueError, too, if the trace rounds factors to TF32 and the workload does not permit that.
     """
-    names = {str(attributes[0]) for kind, _, attributes, _ in trace[0] if kind == "Tensorize"}
     if applied_math(trace) == TF32 and not permits_tf32(mod["main"]):
         raise ValueError("this schedule rounds factors to TF32; submit the function with math tf32 to permit that")
     with SCHEDULING:
-        if [name for name in names if not register_named(name)]:
+        if not _register_named_in(trace):
             load_intrinsics(target)
         return apply_trace(mod, trace)
+
+
+def _register_named_in(trace: list[Any]) -> bool:
+    """Register the intrinsics of Loopwright's own that a trace names, and return whether it names no others."""
+    names = {str(attributes[0]) for kind, _, attributes, _ in trace[0] if kind == "Tensorize"}
+    registered = [register_named(name) for name in names]
+    return all(registered)
 
 
 def scheduled_module(
