@@ -7,11 +7,9 @@ import math
 import pytest
 
 from loopwright.codegen.kinds import FailureKind, Origin, Stage
-from loopwright.codegen.program import schedule
-from loopwright.codegen.program.intrinsics import register_named
 from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
 from loopwright.codegen.target import canonical_target
-from tests.support import rule_programs
+from tests.support import own_intrinsics
 from tests.support.rule_programs import TARGET
 from tests.support.tuner_programs import matmul
 from tuner.errors import RaceFailed
@@ -62,18 +60,8 @@ def test_a_tile_of_tvms_own_rules_moves_a_divisor_between_its_inner_levels() -> 
 
 def test_the_intrinsics_that_a_trace_names_are_registered_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The space does not always register them: another process may have, when it drew its traces."""
-    workload = rule_programs.softmax(2, 3, 64)
-    space = builtin_space(workload, TARGET, 1)
-    replayed = [trace_to_json(made.trace) for seed in space.seeds if (made := space.replay(seed, 1)) is not None]
-    own = next(each for each in replayed if "loopwright.row" in each)
-    named: list[str] = []
-
-    def register(name: str) -> bool:
-        named.append(name)
-        return register_named(name)
-
-    monkeypatch.setattr(schedule, "register_named", register)
-    [found] = variants(module_to_json(workload), canonical_target(TARGET), own, 3)
+    own, named = own_intrinsics.trace(), own_intrinsics.recorded(monkeypatch)
+    [found] = variants(module_to_json(own_intrinsics.WORKLOAD), canonical_target(TARGET), own, 3)
     assert found.found
     assert named
     assert all(name in own for name in named)

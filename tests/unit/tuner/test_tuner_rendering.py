@@ -9,16 +9,13 @@ import pytest
 import tvm
 from tvm import relax
 
-from loopwright.codegen.program import schedule
-from loopwright.codegen.program.intrinsics import register_named
-from loopwright.codegen.serialization import module_from_json, module_to_json, trace_to_json
+from loopwright.codegen.serialization import module_from_json, module_to_json
 from loopwright.codegen.target import target_from
-from tests.support import rule_programs
+from tests.support import own_intrinsics
 from tests.support.tuner_programs import LLVM, add_one, candidate, matmul, mlp
 from tuner.codec import encode
 from tuner.inspection.rendering import apply, scripts
 from tuner.inspection.submission import parse
-from tuner.space.builtin import builtin_space
 from tuner.task import extract_tasks
 
 
@@ -36,18 +33,8 @@ def test_before_and_after() -> None:
 
 
 def test_a_schedule_with_an_intrinsic_of_our_own_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = rule_programs.softmax(2, 3, 64)
-    space = builtin_space(workload, rule_programs.TARGET, seed=1)
-    replayed = [trace_to_json(made.trace) for seed in space.seeds if (made := space.replay(seed, 1)) is not None]
-    trace = next(each for each in replayed if "loopwright.row" in each)
-    named: list[str] = []
-
-    def register(name: str) -> bool:
-        named.append(name)
-        return register_named(name)
-
-    monkeypatch.setattr(schedule, "register_named", register)
-    (shown,) = scripts(module_to_json(workload), trace, LLVM)
+    trace, named = own_intrinsics.trace(), own_intrinsics.recorded(monkeypatch)
+    (shown,) = scripts(module_to_json(own_intrinsics.WORKLOAD), trace, LLVM)
     assert named
     assert shown.trace is not None
     assert all(name in shown.trace for name in named)
