@@ -59,6 +59,11 @@ class Frame:
     seconds: float = 0.0
 
 
+def reduced(image: Image.Image) -> Image.Image:
+    """A picture in 16 colours."""
+    return image.quantize(16, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+
+
 class Recorder:
     """A shell in a terminal of its own, and the frames of what it shows."""
 
@@ -94,8 +99,16 @@ class Recorder:
         self._record(PAUSE)
 
     def save(self, file: Path) -> None:
-        """Write the frames as an animated GIF."""
-        first, *others = [frame.image for frame in self.frames]
+        """Write the frames as an animated GIF with one palette: with one for each frame it takes a third more."""
+        width, height = self.frames[0].image.size
+        some = [self.frames[i * (len(self.frames) - 1) // 7].image for i in range(8)]
+        together = Image.new("RGB", (width, height * len(some)))
+        for i, image in enumerate(some):
+            together.paste(image.convert("RGB"), (0, i * height))
+        palette = reduced(together)
+        first, *others = [
+            frame.image.convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE) for frame in self.frames
+        ]
         durations = [max(20, round(1000 * frame.seconds)) for frame in self.frames]
         first.save(file, save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
 
@@ -131,7 +144,7 @@ class Recorder:
         if not self._screen.cursor.hidden:
             left, top = 10 + self._screen.cursor.x * self._width, 10 + self._screen.cursor.y * self._height
             canvas.rectangle((left, top, left + self._width, top + self._height - 2), fill="#868e96")
-        return image.quantize(16, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        return reduced(image)
 
     def _runs(self) -> Iterator[tuple[int, int, str, str, bool]]:
         for row in range(ROWS):
